@@ -151,6 +151,6 @@ def test_no_render_node_and_a_card_that_another_library_holds() -> None:
 def test_entries_that_cannot_be() -> None:
     assert "not 'sm_80'" in str(AMDDevice.unavailable(DevEntry("AMD", arch="sm_80")))
     assert "no interface PCI" in str(AMDDevice.unavailable(DevEntry("AMD", iface="PCI")))
-    assert "no renderer HIP" in str(AMDDevice.unavailable(DevEntry("AMD", renderer="HIP")))
+    assert "no renderer PTX" in str(AMDDevice.unavailable(DevEntry("AMD", renderer="PTX")))
     with pytest.raises(DeviceError, match="gfx906, which this driver does not know; it knows gfx1030"):
         architecture(90006)

@@ -130,7 +130,9 @@ NOT_A_COMPUTATION = frozenset(
     "gradient is_floating_point is_realized item lazydata manual_seed nbytes ndim no_grad numel numpy realize replace "
     "requires_grad requires_grad_ schedule schedule_with_vars sequential shape size to to_ tolist train training "
     "retain_grad register_hook enable_grad set_grad_enabled set_rng_state get_rng_state allclose backward_ "
-    "device_ type mT coalesce indices is_coalesced is_sparse to_dense values equal new_empty fill_ zero_ "
+    "device_ type mT H mH angle complex polar conj conj_physical resolve_conj cdouble cfloat stft istft view_as_real "
+    "view_as_complex real imag sgn isreal is_complex is_conj autocast coalesce indices is_coalesced is_sparse to_dense "
+    "values equal new_empty fill_ zero_ "
     "nextafter "
     "dim nelement stride storage_offset is_contiguous is_same_size is_signed is_nonzero get_device cpu cuda to_device "
     "new_tensor copy_ detach_ fill_diagonal_ is_leaf grad_fn itemsize is_cuda is_cpu".split()

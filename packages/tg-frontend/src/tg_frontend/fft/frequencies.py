@@ -30,7 +30,7 @@ def fftfreq(
     device: str | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
-    """The frequencies of the numbers that :func:`fft` gives: in cycles per unit of ``d``, the negative ones behind.
+    """The frequencies of the numbers that ``fft`` gives: in cycles per unit of ``d``, the negative ones behind.
 
     Args:
       n: how many numbers are transformed.
@@ -61,7 +61,7 @@ def rfftfreq(
     device: str | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
-    """The frequencies of the numbers that :func:`rfft` gives, see :func:`fftfreq`.
+    """The frequencies of the numbers that ``rfft`` gives, see :func:`fftfreq`.
 
     Raises:
       ValueError: if n is less than 1, or d is 0.

@@ -35,13 +35,13 @@ def _all(input: Any, s: Any, dim: Any, norm: str | None, inverse: bool, what: st
 
 
 def fftn(input: Tensor, s: Sequence[int] | None = None, dim: Axes = None, norm: str | None = None) -> Tensor:
-    """:func:`fft` along several axes, one after the other.
+    """``fft`` along several axes, one after the other.
 
     Args:
       input: real or complex numbers.
       s: how many are transformed along each axis; -1 is all.
       dim: the axes; all if it is not given, or the last ones if ``s`` has fewer.
-      norm: as of :func:`fft`, for each axis.
+      norm: as of ``fft``, for each axis.
 
     Raises:
       ValueError: if a length is less than 1, there is no such norm, an axis is given twice, or ``s`` and ``dim`` differ
@@ -76,13 +76,13 @@ def fft2(
 
 
 def ifftn(input: Tensor, s: Sequence[int] | None = None, dim: Axes = None, norm: str | None = None) -> Tensor:
-    """:func:`ifft` along several axes, one after the other.
+    """``ifft`` along several axes, one after the other.
 
     Args:
       input: real or complex numbers.
       s: how many are transformed along each axis; -1 is all.
       dim: the axes; all if it is not given, or the last ones if ``s`` has fewer.
-      norm: as of :func:`ifft`, for each axis.
+      norm: as of ``ifft``, for each axis.
 
     Raises:
       ValueError: if a length is less than 1, there is no such norm, an axis is given twice, or ``s`` and ``dim`` differ
@@ -118,7 +118,7 @@ def ifft2(
 
 
 def rfftn(input: Tensor, s: Sequence[int] | None = None, dim: Axes = None, norm: str | None = None) -> Tensor:
-    """:func:`rfft` along the last of several axes, :func:`fft` along the others.
+    """``rfft`` along the last of several axes, ``fft`` along the others.
 
     Raises:
       ValueError: as of :func:`fftn`, and if there is no axis.
@@ -153,7 +153,7 @@ def irfftn(input: Tensor, s: Sequence[int] | None = None, dim: Axes = None, norm
       input: numbers 0 to n // 2 along the last axis.
       s: how many come out along each axis; of the last an even number if it is not given.
       dim: the axes; all if it is not given, or the last ones if ``s`` has fewer.
-      norm: as of :func:`ifft`, for each axis.
+      norm: as of ``ifft``, for each axis.
 
     Raises:
       ValueError: as of :func:`fftn`, and if there is no axis.
@@ -218,7 +218,7 @@ def irfft2(
 
 
 def hfftn(input: Tensor, s: Sequence[int] | None = None, dim: Axes = None, norm: str | None = None) -> Tensor:
-    """:func:`hfft` along the last of several axes, after :func:`fft` along the others: real numbers.
+    """``hfft`` along the last of several axes, after ``fft`` along the others: real numbers.
 
     Raises:
       ValueError: as of :func:`fftn`, and if there is no axis.

@@ -164,7 +164,7 @@ class ModuleDict(Module, dict[str, Any]):
 
 @public
 class ParameterList(Module, list[Any]):
-    """A list of tensors that a model learns, as any list; what is no tensor becomes a :func:`Parameter`.
+    """A list of tensors that a model learns, as any list; what is no tensor becomes a parameter.
 
     Example:
       >>> from tg_frontend import Tensor, nn

@@ -26,7 +26,7 @@ class Adafactor(Elementwise):
     """Steps over the roots of mean squares that are kept by row and by column (Shazeer and Stern, 2018).
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: the greatest relative learning rate.
       beta2_decay: the power of the number of steps that is the newest share of the mean squares.
       eps: the least root of a mean square (the dtype's own if None), and the least scale of a parameter.

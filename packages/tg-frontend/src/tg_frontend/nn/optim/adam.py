@@ -40,7 +40,7 @@ class Adam(Momented):
     """Adam (Kingma and Ba, 2015).
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
       b1: share of the running mean of the gradient that is kept.
       b2: share of the running mean of its square that is kept; ``betas`` gives both.

@@ -23,7 +23,7 @@ class RMSprop(Elementwise):
     """Steps over the root of a running mean of squares (Hinton, "Neural networks for machine learning", 2012).
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
       alpha: share of the mean of squares that is kept.
       eps: added to the root.
@@ -80,7 +80,7 @@ class Adagrad(Elementwise):
     """Steps over the root of the sum of squares (Duchi, Hazan and Singer, 2011).
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
       lr_decay: times the number of the step, by which the learning rate is divided beside 1.
       weight_decay: times the parameter, added to its gradient.
@@ -135,7 +135,7 @@ class Adadelta(Elementwise):
     """Steps in the ratio of the roots of two running means of squares, of steps and of gradients (Zeiler, 2012).
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: by which each step is multiplied.
       rho: share of the means that is kept.
       eps: added under both roots.
@@ -178,7 +178,7 @@ class Adamax(Momented):
     """Adam by the greatest gradient rather than the mean of squares (Kingma and Ba, 2015, section 7.1).
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
       b1: share of the running mean of the gradient that is kept.
       b2: by which the greatest gradient decays.
@@ -225,7 +225,7 @@ class NAdam(Momented):
     """Adam with Nesterov's momentum (Dozat, 2016).
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
       b1: share of the running mean of the gradient that is kept.
       b2: share of the running mean of its square that is kept.
@@ -291,7 +291,7 @@ class RAdam(Momented):
     """Adam whose steps are scaled only once the variance of that scale is known (Liu et al., 2020).
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
       b1: share of the running mean of the gradient that is kept.
       b2: share of the running mean of its square that is kept.
@@ -350,7 +350,7 @@ class Lion(Elementwise):
     Source: Chen et al., "Symbolic discovery of optimization algorithms", 2023.
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
       b1: share of the mean in the direction of the step.
       b2: share of the mean that is kept.

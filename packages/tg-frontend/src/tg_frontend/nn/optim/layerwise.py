@@ -34,7 +34,7 @@ class LARS(Elementwise):
     Source: You, Gitman and Ginsburg, "Large batch training of convolutional networks", 2017.
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
       momentum: share of the last step that is kept.
       weight_decay: times the parameter, added to its gradient.
@@ -93,7 +93,7 @@ class LAMB(Momented):
     Source: You et al., "Large batch optimization for deep learning: training BERT in 76 minutes", 2020.
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
       b1: share of the running mean of the gradient that is kept.
       b2: share of the running mean of its square that is kept.

@@ -93,7 +93,7 @@ class LBFGS(Optimizer):
         """Refused: how a step goes on depends on the loss.
 
         Raises:
-          RuntimeError: always.
+          RuntimeError: if it is called: a step is made by :meth:`step` alone.
 
         Example:
           >>> from tg_frontend import Tensor, nn

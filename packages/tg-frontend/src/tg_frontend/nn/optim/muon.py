@@ -49,7 +49,8 @@ class Muon(Elementwise):
     Source: Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024.
 
     Args:
-      params: see :class:`Optimizer`; matrices. With ``adjust_lr_fn="none"`` also of more axes.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`; matrices. With
+        ``adjust_lr_fn="none"`` also of more axes.
       lr: learning rate.
       weight_decay: times learning rate and parameter, taken off the parameter.
       momentum: share of the running mean of the gradient that is kept.

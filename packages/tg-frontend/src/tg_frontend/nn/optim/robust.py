@@ -25,7 +25,7 @@ class Rprop(Elementwise):
     method for faster backpropagation learning", 1993.
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: the size of the first step.
       etas: by which sizes are multiplied where the sign turns, and where it stays.
       step_sizes: the least and the greatest size.
@@ -77,7 +77,7 @@ class ASGD(Elementwise):
     Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992.
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
       lambd: how fast the learning rate and the parameters decay.
       alpha: the power by which the learning rate does.

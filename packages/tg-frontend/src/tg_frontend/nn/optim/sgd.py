@@ -26,7 +26,7 @@ class SGD(Elementwise):
     A row-sparse gradient is taken off the rows that it holds; no others are touched. With momentum all rows move.
 
     Args:
-      params: see :class:`Optimizer`.
+      params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
       momentum: share of the last step's velocity that is kept.
       weight_decay: times the parameter, added to its gradient.

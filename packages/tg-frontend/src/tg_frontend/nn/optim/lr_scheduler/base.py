@@ -162,11 +162,11 @@ class LRScheduler:
           >>> from tg_frontend import Tensor, nn
           >>> schedule = nn.optim.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
           >>> schedule.state_dict()
-          {'last_epoch': Tensor([0], dtype=int64), 'base_lr': Tensor([0.5])}
+          {'last_epoch': Tensor([0], dtype=int64), 'base_lr': Tensor([0.5], dtype=float64)}
         """
         return {
             "last_epoch": Tensor([self.last_epoch], dtype=dtypes.int64, device=self.optimizer.device),
-            "base_lr": Tensor(self.base_lrs, dtype=dtypes.float32, device=self.optimizer.device),
+            "base_lr": Tensor(self.base_lrs, dtype=dtypes.float64, device="CPU"),
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
