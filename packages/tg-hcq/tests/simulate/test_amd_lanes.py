@@ -61,7 +61,7 @@ def test_every_row_agrees_with_its_specification(arch: str, lanes: int) -> None:
     assert compared >= PLAIN[arch]
 
 
-@pytest.mark.slow
+@pytest.mark.dense
 @pytest.mark.parametrize(("arch", "lanes"), [*ARCHS, ("gfx1030", 64), ("gfx1100", 64), ("gfx1201", 64)])
 def test_every_row_agrees_with_its_specification_at_length(arch: str, lanes: int) -> None:
     bench = LanesBench(architecture(arch, lanes))
