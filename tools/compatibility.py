@@ -18,11 +18,14 @@ from tools.installer import uv
 from tools.pythons import find, running, wanted
 
 _TEST_TOOLS = [
+    "gguf>=0.17",
     "hypothesis>=6.100",
+    "jinja2>=3.1",
     "mpmath>=1.3",
     "pytest>=8.3",
     "pytest-timeout>=2.3",
     "pytest-xdist>=3.6",
+    "scikit-learn>=1.5",
     "z3-solver>=4.13",
 ]
 _SELECTION = ["--sample", "16", "packages", "docs", "README.md"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import faulthandler
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Storage
 from tg_runtime import Buffer, DeviceError, realize
+from tg_runtime.host import interrupts
 from tg_runtime.host.interrupts import Uninterrupted
 
 
@@ -60,6 +63,52 @@ def test_every_signal_is_delivered_though_one_raises(handlers: list[int]) -> Non
             for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM):
                 os.kill(os.getpid(), number)
     assert handlers == [signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM]
+
+
+def interrupted(at: int, numbers: list[signal.Signals]) -> bool:
+    """Runs an uninterrupted block; signals come at once, all of them, when it begins its ``at``-th call of a function
+    of its module: Python handles signals there. Whether it made so many calls."""
+    calls = 0
+
+    def on_call(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        if event == "call" and frame.f_code.co_filename == interrupts.__file__:
+            calls += 1
+            if calls == at:
+                signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+                for number in numbers:
+                    signal.raise_signal(number)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)  # calls the handlers, up to one that raises
+
+    block = Uninterrupted()
+    sys.settrace(on_call)
+    try:
+        with block:
+            pass
+    finally:
+        sys.settrace(None)
+    return calls >= at
+
+
+@pytest.mark.parametrize("numbers", [[signal.SIGALRM], [signal.SIGALRM, signal.SIGTERM]], ids=["one", "two"])
+def test_handlers_are_back_wherever_a_signal_comes(handlers: list[int], numbers: list[signal.Signals]) -> None:
+    usual = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1)}
+    at, calls = 0, True
+    while calls:
+        at += 1
+        handlers.clear()
+        try:
+            calls = interrupted(at, numbers)
+        except Told:
+            with contextlib.suppress(Told):
+                signal.pthread_sigmask(signal.SIG_BLOCK, ())  # one that still waits has its handler called here
+        assert {number: signal.getsignal(number) for number in usual} == usual, f"call {at}"
+        if calls:
+            assert sorted(handlers) == sorted(numbers), f"call {at}"
+        with Uninterrupted():  # the next block is none inside of a block that has ended
+            pass
+        assert signal.getsignal(signal.SIGALRM) is usual[signal.SIGALRM], f"call {at}"
+    assert at > 10
 
 
 def action(number: int) -> bytes:

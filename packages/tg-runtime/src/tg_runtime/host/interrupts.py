@@ -123,20 +123,31 @@ def _install() -> None:
         system.put(number, raw, None)
 
 
-def _restore() -> None:
-    """Puts the handlers back. Where one of them raises meanwhile, that goes on after all are back."""
+def _put_back() -> None:
     system = _system()
+    for relay in _relays:
+        number = relay.number
+        # read now: LLVM's handlers, which come with PoCL, remove themselves when they are called
+        raw, action = (b"", b"") if system is None or number not in _special else system.action(number)
+        if getsignal(number) is relay:
+            signal(number, relay.handler)
+        if system is not None and action not in (b"", _usual) and getsignal(number) is relay.handler:
+            system.put(number, raw, None)
+
+
+def _restore(attempts: int = 4) -> None:
+    """Puts the handlers back. Where one that is back raises meanwhile, that goes on after all are back.
+
+    The next signal may raise before the first instruction of what goes on, so the attempts stand inside one another:
+    each frame has entered its ``try`` before the first of them begins.
+    """
     try:
-        for relay in _relays:
-            number = relay.number
-            # read now: LLVM's handlers, which come with PoCL, remove themselves when they are called
-            raw, action = (b"", b"") if system is None or number not in _special else system.action(number)
-            if getsignal(number) is relay:
-                signal(number, relay.handler)
-            if system is not None and action not in (b"", _usual) and getsignal(number) is relay.handler:
-                system.put(number, raw, None)
+        if attempts:
+            _restore(attempts - 1)
+        else:
+            _put_back()
     except BaseException:
-        _restore()
+        _put_back()
         raise
 
 
@@ -201,11 +212,12 @@ class Uninterrupted:
         if _depth > 1:
             _depth -= 1
             return
-        waiting = _caught[:]
-        _depth = 0
+        _depth = 1  # relays note what comes until no relay is left, after a block that was abandoned as well
         try:
             _restore()
         except BaseException:
+            _depth, waiting = 0, _caught[:]
             _deliver(waiting)
             raise
+        _depth, waiting = 0, _caught[:]
         _deliver(waiting)

@@ -161,8 +161,8 @@ class LRScheduler:
         Example:
           >>> from tg_frontend import Tensor, nn
           >>> schedule = nn.optim.lr_scheduler.LambdaLR(nn.optim.SGD([Tensor([1.0])], lr=0.5), lambda step: 0.5**step)
-          >>> schedule.state_dict()
-          {'last_epoch': Tensor([0], dtype=int64), 'base_lr': Tensor([0.5], dtype=float64)}
+          >>> {name: value.tolist() for name, value in schedule.state_dict().items()}
+          {'last_epoch': [0], 'base_lr': [0.5]}
         """
         return {
             "last_epoch": Tensor([self.last_epoch], dtype=dtypes.int64, device=self.optimizer.device),
