@@ -30,6 +30,10 @@ class LLVMConversion:
         if dtypes.is_float(src):
             if dtypes.is_float(dst):
                 return self._cast_float(value, src, dst)
+            if src.scalar().bits < 32:
+                # LLVM 22 makes -32768 of a float16 NaN where the processor has float16 itself.
+                wide = dtypes.float32.vec(src.count)
+                return self.cast(self.cast(value, src, wide), wide, dst)
             if src.count > 1:
                 return self._saturate(value, src, dst)
             kind = "ui" if dtypes.is_unsigned(dst) else "si"
@@ -63,8 +67,6 @@ class LLVMConversion:
     def _saturate(self, value: str, src: DType, dst: DType) -> str:
         """Vectors of floats to integers. LLVM has an intrinsic, but makes scalars of it on x86."""
         emit, select = self._text.emit, self._text.select
-        if src.bits < 32:
-            value, src = self.cast(value, src, dtypes.float32.vec(src.count)), dtypes.float32.vec(src.count)
         kind, low, high = llvm_type(src), int(dtypes.min(dst)), int(dtypes.max(dst))
         # Narrow integers are converted as 32 bits.
         via = dst if dst.bits >= 32 else dtypes.int32.vec(dst.count)
