@@ -22,6 +22,7 @@ from .measure import QUICK, Effort, measure, now
 from .page import page
 from .passes import TRACED
 from .picture import svg
+from .processor import processor
 from .record import Record
 from .record import number as number_text
 from .table import cell, text
@@ -38,17 +39,6 @@ IDLE = 0.5
 def say(line: str) -> None:
     """Prints a line of progress."""
     print(line, flush=True)
-
-
-def processor() -> str:
-    """The processor's name, with its model where the name says little."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    found = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-    family = f" (family {found['cpu family']}, model {found['model']})" if "cpu family" in found else ""
-    return found.get("model name", platform.machine()) + family
 
 
 def cores() -> int:

@@ -5,7 +5,8 @@
 
 A workload's cost is counted in the machine's own work: how many multiply-adds in registers, or bytes read or copied,
 the machine does on the same threads in the time that the workload takes. Both take turns, so a machine that is slow or
-busy is so for both. What the cost should be is recorded for machines of one kind, by lanes of a vector and threads.
+busy is so for both. What the cost should be is recorded for machines of one kind: processor, lanes of a vector and
+threads. On others a workload may take 2.6 times what was recorded first.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from .libraries.with_numpy import Numpy
 from .libraries.with_tinytg import TinyTG
 from .limits import Machine
 from .measure import difference
+from .processor import processor
 from .workloads import WORKLOADS
 
 RECORD = Path(__file__).with_name("guard.json")
@@ -114,7 +116,7 @@ def opened(name: str, ours: TinyTG, machine: Machine) -> Measured:
 def kind() -> str:
     """What machines have in common on which a workload costs about the same."""
     threads = core_count()
-    return f"{CPUArch().target(threads).vector_bytes} bytes a vector, {threads} threads"
+    return f"{processor()}, {CPUArch().target(threads).vector_bytes} bytes a vector, {threads} threads"
 
 
 def recorded() -> dict[str, dict[str, float]]:
