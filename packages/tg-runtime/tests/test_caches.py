@@ -48,6 +48,13 @@ def test_a_cache_that_cores_share_is_divided(tmp_path: Path, siblings: str, clus
     assert found.l2_bytes == share << 10 and found.l1_bytes == 48 << 10 and found.last_bytes == 32 << 20
 
 
+@pytest.mark.parametrize(("sharers", "last"), [("0-1", 64), ("0-51", 260), ("", 32)], ids=["a guest", "its host", "-"])
+def test_a_guest_has_a_part_of_its_hosts_last_cache(tmp_path: Path, sharers: str, last: int) -> None:
+    described = {name: dict(files) for name, files in ZEN5.items()}
+    described["index3"].update(size="266240K", shared_cpu_list=sharers)
+    assert from_sysfs(folder(tmp_path, described), USUAL).last_bytes == last << 20
+
+
 def test_nothing_told_is_what_is_usual(tmp_path: Path) -> None:
     assert from_sysfs(tmp_path / "none", USUAL) == USUAL
     assert from_sysfs(folder(tmp_path, {"index0": {}, "index1": {"level": "2"}}), USUAL) == USUAL

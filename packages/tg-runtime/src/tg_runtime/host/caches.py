@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 SYSFS = Path("/sys/devices/system/cpu/cpu0/cache")
+MOST_LAST_BYTES = 32 << 20
+"""The greatest part of a third-level cache that one processor has: AMD EPYC 9175F, 512 MB for 16 cores. A guest is told
+the whole cache of its host, and only its own processors as those that share it."""
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -40,7 +43,8 @@ class Caches(NamedTuple):
       l1_ways: how many lines each of its sets holds.
       l2_bytes: a core's share of the second-level cache.
       l2_ways: how many lines each of its sets holds.
-      last_bytes: all of the third-level cache; 0 if there is none, or if it is not known.
+      last_bytes: all of the third-level cache, as far as those that are known to share it can have it; 0 if there is
+        none, or if it is not known.
       line_bytes: a line of the first-level cache.
     """
 
@@ -123,7 +127,7 @@ def _joined(found: dict[int, Cache], line: int, usual: Caches) -> Caches:
         l1_ways=l1.ways or max(1, l1.nbytes * usual.l1_ways // usual.l1_bytes),  # more, not longer ways
         l2_bytes=max(l2.nbytes // cores, min(l2.nbytes, 2 * l1.nbytes)),  # some virtual machines call it shared
         l2_ways=l2.ways or usual.l2_ways,
-        last_bytes=found[3].nbytes if 3 in found else usual.last_bytes,
+        last_bytes=min(found[3].nbytes, found[3].sharers * MOST_LAST_BYTES) if 3 in found else usual.last_bytes,
         line_bytes=line or usual.line_bytes,
     )
 
