@@ -103,6 +103,11 @@ def test_without_a_template(say: Say, tmp_path: Path) -> None:
     assert (status, out) == (1, "") and "no chat template; --raw" in err
 
 
+def test_products_in_integers(say: Say) -> None:
+    words = ("--prompt", "Hello", "--max-tokens", "12")
+    assert say(*words, "--activations", "int16")[1] == say(*words)[1]
+
+
 def test_a_full_context_ends_the_answer(say: Say) -> None:
     found = json.loads(say("--prompt", "Hi", "--ctx", "20", "--json")[1])
     assert found["finish"] == "context" and found["prompt_tokens"] + found["tokens"] == 20
@@ -293,3 +298,22 @@ def test_the_real_model() -> None:
     logits = model.logits(tokenizer.encode("The capital of France is"))
     assert tokenizer.tokens[int(logits.argmax())] == "ĠParis"
     assert abs(float(logits.max()) - 17.37) < 0.02
+
+
+@pytest.mark.slow
+def test_products_in_integers_agree_with_exact_ones() -> None:
+    """Of 2,000 tokens of a text, each with all before it, 99 in 100 are followed by the same likeliest one."""
+    from tg_frontend.language import load
+
+    try:
+        path = smollm.find()
+    except smollm.NoModel as error:
+        pytest.skip(f"SmolLM2 is not there: {error}")
+    exact, tokenizer, _ = load(path, 2048)
+    integers, _, _ = load(path, 2048, activations="int16")
+    tokens = tokenizer.encode((Path(__file__).parents[1] / "docs" / "jit.md").read_text())[:2000]
+    assert len(tokens) == 2000
+    same = sum(
+        int(exact.logits(tokens[:n]).argmax()) == int(integers.logits(tokens[:n]).argmax()) for n in range(1, 2001)
+    )
+    assert same >= 1980

@@ -149,6 +149,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--cache", choices=("f16", "f32"), default="f16", help="precision of remembered keys and values (default: f16)"
     )
+    parser.add_argument(
+        "--activations", choices=("float32", "int16"), default="float32",
+        help="int16: multiply in integers, faster with AVX-512 VNNI; the likeliest token may change (default: float32)",
+    )  # fmt: skip
     parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0 (default) takes the likeliest")
     parser.add_argument("--top-k", type=int, default=0, metavar="K", help="draw from the K likeliest tokens only")
     parser.add_argument(
@@ -208,7 +212,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     path = options.model or smollm.find()
     cache = {"f16": "float16", "f32": "float32"}[options.cache]
-    model, tokenizer, metadata = load(path, options.ctx, cache)
+    model, tokenizer, metadata = load(path, options.ctx, cache, activations=options.activations)
     template = None if options.raw else ChatTemplate.of(metadata, tokenizer)
     if template is None and not options.raw:
         raise ValueError(f"{path} has no chat template; --raw goes on from a text without one")

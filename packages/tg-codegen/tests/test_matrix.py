@@ -168,6 +168,46 @@ def test_by_dtype(a: DType, b: DType, acc: DType, name: str | None) -> None:
     assert found == ({name} if name else set())
 
 
+def blocks(rows: int, panels: int, runs: int, gap: int = 0) -> LazyOp:
+    """Sums of bytes, scaled run by run; weights lie as an instruction reads them, in lines ``gap`` bytes too long."""
+    line = 64 + gap
+    shape, inside = (rows, panels, runs, 8, 16, 4), (rows, panels, runs, 1, 1, 1)
+    x = ST((rows, 1, runs, 8, 1, 4)).expand(shape)
+    w = ST((panels, runs, 8, line)).shrink(((0, panels), (0, runs), (0, 8), (0, 64)))
+    w = w.reshape((1, panels, runs, 8, 16, 4)).expand(shape)
+    wide = [A.cast(A.load(1, dtypes.int8, x), dtypes.int32), A.cast(A.load(2, dtypes.uint8, w), dtypes.int32)]
+    sums = A.cast(A.reduce(A.alu(Ops.MUL, *wide), Ops.ADD, (3, 5)), F32)
+    scale = A.load(3, F32, ST((rows, 1, runs, 1, 1, 1)).expand(inside).expand((rows, panels, runs, 1, 16, 1)))
+    total = A.reduce(A.alu(Ops.MUL, sums, scale), Ops.ADD, (2,))
+    sizes = (BufferArg(F32, rows * panels * 16), BufferArg(dtypes.int8, rows * runs * 32),
+             BufferArg(dtypes.uint8, panels * runs * 8 * line), BufferArg(F32, rows * runs))
+    return A.sink((A.store(0, ST((rows, panels, 1, 1, 16, 1)), total),), sizes)
+
+
+@pytest.mark.parametrize("rows", [1, 6, 11])
+def test_sums_inside_a_sum_from_where_their_operand_lies(rows: int) -> None:
+    panels, runs = 3, 5
+    sink = emit_nest(planned(blocks(rows, panels, runs), WIDE), WIDE)
+    assert {u.arg.name for u in matrices(sink)} == {"vpdpbusd.turned"}
+    assert not [u for u in sink.toposort() if u.op is UOps.SCRATCH], "nothing is packed"
+    rng = np.random.default_rng(0)
+    x = rng.integers(-128, 128, (rows, runs, 8, 4)).astype(np.int8)
+    w = rng.integers(0, 256, (panels, runs, 8, 16, 4)).astype(np.uint8)
+    scale, out = rng.uniform(-1, 1, (rows, runs)).astype(np.float32), np.zeros((rows, panels, 16), np.float32)
+    verify(sink)
+    interpret(linearize(sink), [b.data.cast("B") for b in (out, x, w, scale)], {})
+    sums = np.einsum("mrgk,prgnk->mprn", x.astype(np.int64), w.astype(np.int64))
+    np.testing.assert_allclose(out, (sums * scale[:, None, :, None]).sum(2), rtol=1e-5, atol=1e-2)
+
+
+def test_not_where_the_operand_lies_otherwise() -> None:
+    """Gaps between its vectors are no hindrance; terms or columns that are not neighbours are."""
+    assert matrices(emit_nest(planned(blocks(1, 3, 5, gap=16), WIDE), WIDE))
+    for n in (16, 24):
+        ast = product(1, n, 4, a=dtypes.uint8, b=dtypes.int8, acc=dtypes.int32)
+        assert not matrices(emit_nest(planned(ast, WIDE), WIDE))
+
+
 def test_a_product_that_is_rounded_is_left_alone() -> None:
     shape = (128, 128, 128)
     x = A.load(1, BF16, ST((128, 1, 128)).expand(shape))

@@ -243,9 +243,8 @@ def test_weights_stay_in_their_blocks(tmp_path: Path) -> None:
     for length in (70, 40, 72, 73, 74, 75):
         model.logits(list(range(length, 0, -1)))
     for layer in model._decoder.layers:
-        attention = layer.attention
-        for product in (attention.q, attention.k, attention.v, attention.out, layer.gate, layer.up, layer.down):
-            assert not product.weight.is_realized
+        for products in (layer.attention.qkv, layer.attention.out, layer.gate_up, layer.down):
+            assert not any(product.weight.is_realized for product in products.products)
 
 
 def test_prompts_that_cannot_be(tmp_path: Path) -> None:

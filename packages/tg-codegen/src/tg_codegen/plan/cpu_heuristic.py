@@ -13,6 +13,7 @@ from ..machine.target import Target
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root
 from ..nest.windows import overlapping
 from .actions import LoopAction, Mark, Outermost, Pack, Split
+from .interleaved import interleaved
 from .packing import Packer
 from .plan_cost import ALIKE_LANES, EVEN_GAIN, LANES_GAIN, plan_cycles
 from .planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
@@ -380,6 +381,9 @@ def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
     threads would have much less to do than others.
     """
     if target.matrices:
+        actions = interleaved(nest, target)
+        if actions:
+            return actions
         actions = CPUPlanner(nest, target, matrices=True).planned()
         if any(isinstance(a, Pack) for a in actions) and any(contracts(a) for a in actions):
             return actions

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from tg_shape import Variable
 
+from ..files.gguf.digits import Digits
 from ..tensor import Tensor
 from .description import Description
+from .integers import OUTPUTS, IntegerWeight, rounded
 from .rotary import rotate, tables
 
 
@@ -20,8 +22,8 @@ class Weights:
       ValueError: if a tensor is missing or has another shape.
     """
 
-    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
-        self.tensors = tensors
+    def __init__(self, tensors: Mapping[str, Tensor], digits: Mapping[str, Digits] = {}) -> None:
+        self.tensors, self.digits = tensors, digits
         self._rooms: dict[tuple[int, int], Tensor] = {}
 
     def room(self, outputs: int, inputs: int, device: str) -> Tensor:
@@ -52,8 +54,10 @@ class Product:
     """
 
     def __init__(self, weights: Weights, name: str, outputs: int, inputs: int) -> None:
+        self.outputs = outputs
         self.weight = weights(f"{name}.weight", outputs, inputs)
         self.bias = weights.maybe(f"{name}.bias", outputs)
+        self.digits = weights.digits.get(f"{name}.weight")
         self.room = weights.room(outputs, inputs, self.weight.device)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -62,7 +66,38 @@ class Product:
         else:
             self.room.assign(self.weight).realize()
             out = (x @ self.room.T).realize()  # before the room is another weight's
+        return self.biased(out)
+
+    def biased(self, out: Tensor) -> Tensor:
         return out if self.bias is None else out + self.bias
+
+
+class Products:
+    """Products of the same rows: in integers those whose weights are given so, the like of them together."""
+
+    def __init__(self, *products: Product) -> None:
+        self.products = products
+        like: dict[tuple[int, ...], list[int]] = {}
+        for i, product in enumerate(products):
+            if product.digits is not None and product.outputs % OUTPUTS == 0:
+                like.setdefault(product.digits.sort, []).append(i)
+        self.together = [(members, IntegerWeight([_digits(products[i]) for i in members])) for members in like.values()]
+
+    def __call__(self, x: Tensor) -> list[Tensor]:
+        """The product with each of the weights, shape (rows, outputs)."""
+        out: dict[int, Tensor] = {}
+        if x.shape[0] == 1:
+            runs = {weight.run for _, weight in self.together}
+            rows = {run: rounded(x, run) for run in runs}
+            for members, weight in self.together:
+                every = weight(rows[weight.run]).split([self.products[i].outputs for i in members], dim=1)
+                out |= {i: self.products[i].biased(part) for i, part in zip(members, every, strict=True)}
+        return [out[i] if i in out else product(x) for i, product in enumerate(self.products)]
+
+
+def _digits(product: Product) -> Digits:
+    assert product.digits is not None
+    return product.digits
 
 
 def normed(x: Tensor, weight: Tensor | None, epsilon: float) -> Tensor:
@@ -98,19 +133,22 @@ class Attention:
     def __init__(self, weights: Weights, shape: Description, layer: int) -> None:
         name = f"blk.{layer}.attn_"
         self.shape, self.windowed = shape, shape.sees_window(layer)
-        self.q = Product(weights, f"{name}q", shape.heads * shape.head, shape.width)
-        self.k = Product(weights, f"{name}k", shape.groups * shape.head, shape.width)
-        self.v = Product(weights, f"{name}v", shape.groups * shape.value, shape.width)
-        self.out = Product(weights, f"{name}output", shape.width, shape.heads * shape.value)
+        self.qkv = Products(
+            Product(weights, f"{name}q", shape.heads * shape.head, shape.width),
+            Product(weights, f"{name}k", shape.groups * shape.head, shape.width),
+            Product(weights, f"{name}v", shape.groups * shape.value, shape.width),
+        )
+        self.out = Products(Product(weights, f"{name}output", shape.width, shape.heads * shape.value))
         self.q_norm = weights.maybe(f"{name}q_norm.weight", shape.head)
         self.k_norm = weights.maybe(f"{name}k_norm.weight", shape.head)
 
     def __call__(self, x: Tensor, keys: Tensor, values: Tensor, place: Place) -> Tensor:
         shape, rows, start = self.shape, place.rows, place.start
         cos, sin = place.tables[self.windowed]
-        q = normed(self.q(x).reshape(rows, shape.heads, shape.head), self.q_norm, shape.epsilon)
-        k = normed(self.k(x).reshape(rows, shape.groups, shape.head), self.k_norm, shape.epsilon)
-        v = self.v(x).reshape(rows, shape.groups, shape.value)
+        q, k, v = self.qkv(x)
+        q = normed(q.reshape(rows, shape.heads, shape.head), self.q_norm, shape.epsilon)
+        k = normed(k.reshape(rows, shape.groups, shape.head), self.k_norm, shape.epsilon)
+        v = v.reshape(rows, shape.groups, shape.value)
         q, k = (rotate(part, cos, sin, shape.family.interleaved) for part in (q, k))
         keys[:, start : start + rows].assign(k.transpose(0, 1).cast(keys.dtype)).realize()
         values[:, start : start + rows].assign(v.transpose(0, 1).cast(values.dtype)).realize()
@@ -123,7 +161,7 @@ class Attention:
         scores = self._masked(scores.reshape(shape.groups, each, rows, held), place)
         weights = scores.softmax(-1).reshape(shape.groups, each * rows, held)
         mixed = (weights @ values[:, :held].float()).reshape(shape.groups, each, rows, shape.value)
-        return self.out(mixed.permute(2, 0, 1, 3).reshape(rows, -1))
+        return self.out(mixed.permute(2, 0, 1, 3).reshape(rows, -1))[0]
 
     def _masked(self, scores: Tensor, place: Place) -> Tensor:
         """Scores without those of positions that a row may not see: later ones, and those before its window."""
@@ -149,18 +187,17 @@ class Layer:
         self.norm = weights(f"{name}ffn_norm.weight", width)
         self.after_attention = weights.maybe(f"{name}post_attention_norm.weight", width)
         self.after = weights.maybe(f"{name}post_ffw_norm.weight", width)
-        self.gate = Product(weights, f"{name}ffn_gate", shape.inner, width)
-        self.up = Product(weights, f"{name}ffn_up", shape.inner, width)
-        self.down = Product(weights, f"{name}ffn_down", width, shape.inner)
+        self.gate_up = Products(*(Product(weights, f"{name}ffn_{part}", shape.inner, width) for part in ("gate", "up")))
+        self.down = Products(Product(weights, f"{name}ffn_down", width, shape.inner))
 
     def __call__(self, x: Tensor, keys: Tensor, values: Tensor, place: Place) -> Tensor:
         epsilon = self.shape.epsilon
         mixed = self.attention(normed(x, self.attention_norm, epsilon), keys, values, place)
         x = x + normed(mixed, self.after_attention, epsilon)
         y = normed(x, self.norm, epsilon)
-        gate = self.gate(y)
+        gate, up = self.gate_up(y)
         gated = gate.gelu(approximate="tanh") if self.shape.family.gelu else gate.silu()
-        return x + normed(self.down(gated * self.up(y)), self.after, epsilon)
+        return x + normed(self.down(gated * up)[0], self.after, epsilon)
 
 
 class Decoder:
@@ -172,23 +209,25 @@ class Decoder:
       positions: how many the cache holds.
       cache_dtype: of keys and values.
       device: where the tensors are.
+      digits: weights, by name, whose products with one row are computed in integers.
 
     Raises:
       ValueError: if a tensor is missing or has another shape than the description wants.
     """
 
     def __init__(
-        self, shape: Description, tensors: Mapping[str, Tensor], positions: int, cache_dtype: str, device: str
-    ) -> None:
-        weights = Weights(tensors)
+        self, shape: Description, tensors: Mapping[str, Tensor], positions: int, cache_dtype: str, device: str,
+        digits: Mapping[str, Digits] = {},
+    ) -> None:  # fmt: skip
+        weights = Weights(tensors, digits)
         self.shape, self.positions = shape, positions
         embedding = tensors.get("token_embd.weight")
         self.vocabulary = int(embedding.shape[0]) if embedding is not None and embedding.ndim == 2 else 0
         self.embedding = weights("token_embd.weight", self.vocabulary, shape.width)
         self.layers = [Layer(weights, shape, layer) for layer in range(shape.layers)]
         self.norm = weights("output_norm.weight", shape.width)
-        head = weights.maybe("output.weight", self.vocabulary, shape.width)
-        self.head = self.embedding if head is None else head
+        name = "output" if "output.weight" in tensors else "token_embd"
+        self.head = Products(Product(weights, name, self.vocabulary, shape.width))
         slower = weights.maybe("rope_freqs.weight", shape.rotation.width // 2)
         by = None if slower is None else [float(str(value)) for value in slower.tolist()]
         whole = tables(shape.rotation, positions, by, device)
@@ -221,4 +260,4 @@ class Decoder:
         for layer, keys, values in zip(self.layers, self.keys, self.values, strict=True):
             x = layer(x, keys, values, place)
         y = normed(x[last : last + 1] if rows > 1 else x, self.norm, self.shape.epsilon)
-        return capped(y @ self.head.T, self.shape.logit_cap)
+        return capped(self.head(y)[0], self.shape.logit_cap)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from tg_dtype import dtypes
 from tg_runtime import Device
 
 from ...tensor import Tensor
 from ..source import Source
+from .digits import Digits, digits_of
 from .header import Value, read_header
 from .kinds import Kind
 
@@ -40,17 +42,45 @@ def gguf_load(
       >>> metadata["general.name"], tensors["t"].tolist()
       ('two', [1.0, 2.0])
     """
+    metadata, entries = read(source, device)
+    return metadata, {key: entry.tensor for key, entry in entries.items()}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A tensor of a file.
+
+    Attributes:
+      kind: how it is stored.
+      tensor: it.
+      packed: its blocks, of shape (..., blocks, nbytes); None where it has none.
+    """
+
+    kind: Kind
+    tensor: Tensor
+    packed: Tensor | None = None
+
+    @property
+    def digits(self) -> Digits | None:
+        """It as whole numbers; None where it is no matrix, or its elements are no such numbers."""
+        return None if self.packed is None or self.packed.ndim != 3 else digits_of(self.kind.name, self.packed)
+
+
+def read(
+    source: str | os.PathLike[str] | bytes | memoryview, device: str | None = None
+) -> tuple[dict[str, Value], dict[str, Entry]]:
+    """The metadata and what the tensors are stored as, by name; see :func:`gguf_load`, errors included."""
     found = Source(source, "gguf_load")
     metadata, entries = read_header(found)
     name = Device.canonicalize(device)
-    return metadata, {key: _tensor(found, kind, shape, begin, end, name) for key, kind, shape, begin, end in entries}
+    return metadata, {key: _entry(found, kind, shape, begin, end, name) for key, kind, shape, begin, end in entries}
 
 
-def _tensor(source: Source, kind: Kind, shape: tuple[int, ...], begin: int, end: int, device: str) -> Tensor:
+def _entry(source: Source, kind: Kind, shape: tuple[int, ...], begin: int, end: int, device: str) -> Entry:
     if kind.decode is None:
-        return Tensor(source.tensor(begin, end, kind.dtype, shape, device), requires_grad=None)
+        return Entry(kind, Tensor(source.tensor(begin, end, kind.dtype, shape, device), requires_grad=None))
     blocks = (*shape[:-1], shape[-1] // kind.elements, kind.nbytes)
     if 0 in shape:
-        return Tensor.zeros(*shape, device=device)
+        return Entry(kind, Tensor.zeros(*shape, device=device))
     packed = Tensor(source.tensor(begin, end, dtypes.uint8, blocks, device), requires_grad=None)
-    return kind.decode(packed).reshape(shape)
+    return Entry(kind, kind.decode(packed).reshape(shape), packed)
