@@ -255,6 +255,7 @@ def test_sums_of_any_length_have_one_bound() -> None:
     assert difference(want * (1 + 6e-5), want) > 1 > difference(want * (1 + 4e-5), want)
 
 
+@pytest.mark.slow
 def test_a_long_serial_sum_is_exact() -> None:
     """In one accumulator for all terms it was off by 6e-5."""
     found = ran(Case.parse("reduction/var01/float32/2237x82x1026"), 1)

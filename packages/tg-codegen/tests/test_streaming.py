@@ -454,6 +454,7 @@ def test_what_is_cheap_is_computed_twice() -> None:
     assert not any(u.op is UOps.SCRATCH for u in kernel(centred(64, 256), Target(vector_bytes=64)).uops)
 
 
+@pytest.mark.slow
 def test_a_search_is_no_slower_than_a_kernel_in_parts() -> None:
     planned = kernel(softmax(8, 64))
     best = beam_search(softmax(8, 64), LLVMRenderer(SMALL), lambda spec: 1.0 if "rows2" in spec.src else 2.0)

@@ -18,6 +18,8 @@ Array = NDArray[Any]
 Row = tuple[Callable[[], Any], list[Array]]
 
 RNG = np.random.default_rng(11)
+LONG = {"LSTM", "Transformer", "TransformerDecoder"}
+"""Layers for which this takes many seconds; other recurrent layers and those that they are made of do not."""
 STEP = 1e-6
 
 
@@ -226,7 +228,9 @@ def check(make: Callable[[], Any], operands: list[Array]) -> None:
 
 
 @pytest.mark.parametrize("backend", ["NUMPY"], indirect=True)
-@pytest.mark.parametrize("name", dict.fromkeys([*KINDS, *ROWS]))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in dict.fromkeys([*KINDS, *ROWS])]
+)
 def test_slopes_of_slopes(name: str, backend: str) -> None:
     check(*row_of(name))
 

@@ -65,7 +65,10 @@ class Break(LoopAction):
         raise AssertionError("planted")
 
 
-@pytest.mark.parametrize("dtype", [F32, dtypes.float16, dtypes.uint8])
+MORE = [pytest.param(dtype, marks=pytest.mark.slow) for dtype in (dtypes.float16, dtypes.uint8)]
+
+
+@pytest.mark.parametrize("dtype", [F32, *MORE])
 def test_a_planted_wrong_action_never_wins(
     dtype: DType, cache_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

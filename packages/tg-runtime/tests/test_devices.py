@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tg_codegen import beam_search
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, Ops, Storage, ast
 from tg_runtime import (
@@ -29,6 +31,7 @@ from tg_runtime.backends.cpu.pool import ir_compiler
 from tg_runtime.backends.shm.device import ShmDevice
 from tg_runtime.cache import diskcache
 from tg_runtime.compilers import llvm
+from tg_runtime.kernels import beam
 from tg_runtime.kernels.beam import result_key
 from tg_runtime.testing.kernels import buffer_with, kernel, unpack
 from tg_shape import ShapeTracker
@@ -316,7 +319,10 @@ needs_compiler = pytest.mark.skipif(ir_compiler() is None, reason="neither llvml
 
 
 @needs_compiler
-def test_beam_finds_and_remembers(cache_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_beam_finds_and_remembers(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(beam, "beam_search", functools.partial(beam_search, max_rounds=1))
     x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((16, 48)))
     sink = kernel([(ast.reduce(x, Ops.ADD, (1,)), 16)], [(dtypes.float32, 768)])
     values = [float(i % 7) for i in range(768)]
@@ -342,6 +348,7 @@ def test_beam_finds_and_remembers(cache_folder: Path, capsys: pytest.CaptureFixt
     assert device.renderer is not None
     key = result_key(device, device.renderer, sink, 1)
     illegal = b"split(r0, 4, LANES)\nsplit(r0, 4, CONTRACT)"
+    monkeypatch.setattr(beam, "beam_search", functools.partial(beam_search, max_rounds=0))
     for planted in (b"no such action", b"\xff\xfe", b"split(i7, 4, UPCAST)", illegal):
         diskcache.put("beam", key, planted)
         with Context(DEV="CPU", BEAM=1):
