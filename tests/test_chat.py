@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -248,6 +249,18 @@ def test_a_closed_terminal(model: Path) -> None:
         os.close(leader)
         assert process.stderr.read() == b""
         assert process.wait(60) == 1
+
+
+@pytest.mark.parametrize(("before", "words", "told"), [
+    ("exec 1>&-;", ("--prompt", "Hello"), ""),
+    ("exec 1>/dev/full;", ("--prompt", "Hello"), "tinytg chat: [Errno 28] No space left on device\n"),
+    ("exec 0<&-;", (), "tinytg chat: standard input is closed; --prompt TEXT needs none\n"),
+    ("exec 0<&-;", ("--prompt", "-"), "tinytg chat: standard input is closed; --prompt TEXT needs none\n"),
+])  # fmt: skip
+def test_streams_that_are_closed_or_full(model: Path, before: str, words: tuple[str, ...], told: str) -> None:
+    run = f"{before} exec {shlex.join(command(model, *words, '--max-tokens', '3'))}"
+    done = subprocess.run(["sh", "-c", run], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
 
 
 def test_without_a_network(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -11,6 +12,7 @@ import time
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TextIO
 
 from tg_frontend.language import LanguageModel, Sampler, load
 from tg_frontend.text import ChatTemplate, Tokenizer
@@ -168,14 +170,18 @@ def run(options: argparse.Namespace) -> int:
     try:
         return _run(options)
     except _NobodyReads:
-        return _quietly()
+        return _quietly(sys.stdout, sys.stderr)
     except (ValueError, ImportError, OSError, DeviceError, smollm.NoModel) as error:
         print(f"tinytg chat: {error}", file=sys.stderr)
-        return 1
+        return _quietly(sys.stdout)
     except KeyboardInterrupt:
         with contextlib.suppress(OSError):
             print(file=sys.stderr)
         return 130
+
+
+_GONE = frozenset({errno.EPIPE, errno.EIO, errno.EBADF, errno.ENXIO})
+"""Errors of writing that say that a pipe or a terminal was closed."""
 
 
 class _NobodyReads(Exception):
@@ -186,22 +192,39 @@ def _put(text: str) -> None:
     """Writes at once.
 
     Raises:
-      _NobodyReads: if it cannot be written.
+      _NobodyReads: if nobody is there to read it.
+      OSError: if it cannot be written for another reason, as to a full disk.
     """
+    if sys.stdout is None:  # closed before the program began
+        raise _NobodyReads
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        raise _NobodyReads from error
+        if error.errno in _GONE:
+            raise _NobodyReads from error
+        raise
 
 
-def _quietly() -> int:
-    """Nobody reads any more: what is still buffered goes nowhere, and no message tells of it."""
+def _quietly(*streams: TextIO | None) -> int:
+    """The exit status after what cannot be written: what is still buffered goes nowhere, and no message tells of it."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(nowhere, stream.fileno())
+    for stream in streams:
+        if stream is not None:
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(nowhere, stream.fileno())
     return 1
+
+
+def _input() -> TextIO:
+    """Standard input.
+
+    Raises:
+      ValueError: if it was closed before the program began.
+    """
+    if sys.stdin is None:
+        raise ValueError("standard input is closed; --prompt TEXT needs none")
+    return sys.stdin
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -220,7 +243,7 @@ def _run(options: argparse.Namespace) -> int:
     with contextlib.suppress(AttributeError):
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     if options.prompt is not None:
-        text = sys.stdin.read() if options.prompt == "-" else options.prompt
+        text = _input().read() if options.prompt == "-" else options.prompt
         _answer(talk, text, options.json)
         return 130 if talk.last.finish == "interrupted" else 0
     return _interactive(talk, options.json)
@@ -240,7 +263,7 @@ def _answer(talk: Conversation, text: str, as_json: bool) -> None:
 
 def _lines() -> Iterator[str]:
     """The lines of standard input; at a terminal each is asked for, and Ctrl-C there begins another."""
-    terminal = sys.stdin.isatty()
+    terminal = _input().isatty()
     if terminal:
         with contextlib.suppress(ImportError):
             import readline  # noqa: F401  # lets ``input`` edit and recall lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from tg_frontend.text import Tokenizer
 from tg_frontend.text.bytepairs import ALPHABET
 from tg_frontend.text.merging import merged
+from tg_frontend.text.words import cut
 
 GOLDEN = json.loads((Path(__file__).parent / "data" / "tokens.json").read_text(encoding="utf-8"))
 KINDS = list(GOLDEN["tokenizers"])
@@ -55,6 +57,15 @@ def test_stream(kind: str) -> None:
         parts = [stream.add(i) for i in ids]
         assert "".join([*parts, stream.end()]) == made.decode(ids)
         assert "\ufffd" not in "".join(parts)
+
+
+def test_every_numeral_is_a_word() -> None:
+    """As ``tokenizers`` (``Digits``) and llama.cpp cut for SmolLM: what Unicode calls a number, and no word for one."""
+    numerals = [char for char in map(chr, range(0x110000)) if unicodedata.category(char) in ("Nd", "Nl", "No")]
+    words = list(cut("smollm").words("".join(f"a{char}{char} {char}" for char in numerals)))
+    assert words == [word for char in numerals for word in ("a", char, char, " ", char)]
+    named = [char for char in map(chr, range(0x110000)) if char.isnumeric() and unicodedata.category(char) == "Lo"]
+    assert len(named) > 50 and list(cut("smollm").words("".join(named))) == ["".join(named)]
 
 
 def test_a_special_token_is_one_where_the_text_may_say_so() -> None:
