@@ -49,8 +49,11 @@ def cores() -> int:
 def detect(libraries: Sequence[str], crew: Crew) -> dict[str, str]:
     """The version of each library, or ``absent: `` and why; found without importing them."""
     code = (
-        "import json, sys; from importlib.util import find_spec; from importlib.metadata import version\n"
-        "print(json.dumps({n: (version(m) if find_spec(m) else '') for n, m in json.loads(sys.argv[1]).items()}))"
+        "import json, sys; from importlib.util import find_spec\n"
+        "from importlib.metadata import packages_distributions, version\n"
+        "of = packages_distributions()\n"
+        "print(json.dumps({n: (version(of.get(m, [m])[0]) if find_spec(m) else '')"
+        " for n, m in json.loads(sys.argv[1]).items()}))"
     )
     found: dict[str, str] = {}
     for python in dict.fromkeys(crew.python(name) for name in libraries):

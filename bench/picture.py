@@ -11,7 +11,7 @@ from .workloads import WORKLOADS
 
 COLOURS = {
     "tinytg": "#d6336c", "numpy": "#1971c2", "torch": "#e8590c", "torch.compile": "#f59f00", "jax": "#2f9e44",
-    "tinygrad": "#7048e8",
+    "tinygrad": "#7048e8", "llama.cpp": "#495057",
 }  # fmt: skip
 LABELS, RIGHT, ROW, TOP, WIDTH = 300, 20, 20, 64, 980
 SLOWEST, FASTEST = -7.0, 4.0

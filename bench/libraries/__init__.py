@@ -15,6 +15,7 @@ MODULES = {
     "torch.compile": ("with_torch", "TorchCompile"),
     "jax": ("with_jax", "Jax"),
     "tinygrad": ("with_tinygrad", "Tinygrad"),
+    "llama.cpp": ("with_llama", "LlamaCpp"),
 }
 """The name of each library: its module here, and its class there."""
 
@@ -22,7 +23,7 @@ DEFAULT = ("tinytg", "numpy", "torch", "jax", "tinygrad")
 
 IMPORTS = {
     "tinytg": "tinytg", "numpy": "numpy", "torch": "torch", "torch.compile": "torch", "jax": "jax",
-    "tinygrad": "tinygrad",
+    "tinygrad": "tinygrad", "llama.cpp": "llama_cpp",
 }  # fmt: skip
 """The module that must be there for a library."""
 

@@ -56,6 +56,17 @@ class Library(ABC):
         call = self.program(fn, [self.array(values, dtype) for values in arrays])
         return Case(call, self.host, self.mode)
 
+    def reading(self, path: str, held: Sequence[int], more: Sequence[int], activations: str = "float32") -> Case:
+        """A language model reads tokens, and says what it thinks of the next one. A run gives its logits.
+
+        Args:
+          path: its file.
+          held: the tokens before, which are in its cache.
+          more: those that are read.
+          activations: as which dtype they are multiplied with weights.
+        """
+        raise Unsupported(f"{self.name} runs no language models from files")
+
     def training(self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float) -> Case:
         """Steps of Adam on one batch. A run gives the loss."""
         raise Unsupported(f"{self.name} differentiates nothing")

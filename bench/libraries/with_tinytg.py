@@ -282,6 +282,19 @@ class TinyTG(Tensors):
         self.loops = tinytg
         self.version = version("tinytg")
 
+    def reading(self, path: str, held: Sequence[int], more: Sequence[int], activations: str = "float32") -> Case:
+        before, every = list(held), [*held, *more]
+        model, _, _ = import_module("tinytg.language").load(path, len(every), activations=activations)
+        if before:
+            model.logits(before)
+
+        def run() -> Array:
+            del model.tokens[len(before) :]
+            logits: Array = model.logits(every)
+            return logits
+
+        return Case(run, np.asarray, self.mode)
+
     def training_of_rows(self, table: Array, index: Array, lr: float, adam: bool) -> Case:
         held, batch = self.parameter(table), self.array(index)
         optimizer = (self.nn.optim.SparseAdam if adam else self.nn.optim.SGD)([held], lr=lr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..workload import Registry
 from . import (
     attention,
+    chat,
     convolution,
     decode,
     dispatch,
@@ -21,8 +22,8 @@ from . import (
 
 _registry = Registry()
 for _module in (
-    gemm, convolution, attention, streaming, scatter, ordering, dispatch, training, language, models, decode, recurrent,
-    fourier,
+    gemm, convolution, attention, streaming, scatter, ordering, dispatch, training, language, models, decode, chat,
+    recurrent, fourier,
 ):  # fmt: skip
     _module.register(_registry)
 

@@ -1,0 +1,49 @@
+"""llama.cpp, by the package ``llama-cpp-python``: it runs language models from files, and nothing else."""
+
+from __future__ import annotations
+
+from abc import update_abstractmethods
+from collections.abc import Sequence
+from typing import Any
+
+import llama_cpp
+import numpy as np
+
+from ..case import Array, Case, Unsupported
+from .base import Library
+
+
+class LlamaCpp(Library):
+    """llama.cpp on the CPU, as its package builds it."""
+
+    name = "llama.cpp"
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        self.version = llama_cpp.__version__
+
+    def reading(self, path: str, held: Sequence[int], more: Sequence[int], activations: str = "float32") -> Case:
+        if activations != "float32":
+            raise Unsupported("llama.cpp has one kind of activations")
+        model = llama_cpp.Llama(
+            path, n_ctx=len(held) + len(more), n_threads=self.threads, n_threads_batch=self.threads, verbose=False,
+            flash_attn=False,
+        )  # fmt: skip
+        if held:
+            model.eval(held)
+
+        def run() -> Array:
+            model.n_tokens = len(held)
+            model.eval(more)
+            return np.array(llama_cpp.llama_get_logits(model.ctx)[: model.n_vocab()], np.float32)
+
+        return Case(run, np.asarray, self.mode)
+
+
+def _refused(self: LlamaCpp, *arguments: Any, **options: Any) -> Any:
+    raise Unsupported("llama.cpp runs language models only")
+
+
+for _name in LlamaCpp.__abstractmethods__:
+    setattr(LlamaCpp, _name, _refused)
+update_abstractmethods(LlamaCpp)  # type: ignore[type-abstract]
