@@ -10,6 +10,7 @@ from tg_hcq import HCQCompiled, HWQueue
 from tg_hcq.amd import AMDDevice
 from tg_hcq.amd.kfd.driver import Driver
 from tg_hcq.testing import FaultRack
+from tg_hcq.testing.rack import opened, works
 
 
 class TestAMD(FaultRack):
@@ -38,3 +39,18 @@ class TestSeveralDies(TestAMD):
 
     def bad_packet(self, queue: HWQueue) -> None:
         queue.put(3 << 30 | 0xEE << 8, 0)
+
+
+def test_who_breaks_a_card_breaks_no_other_ones() -> None:
+    """A reset ends all that a process has on a card; the cards of the rack are its own."""
+    rack = TestAMD()
+    device = opened(rack.opener)
+    try:
+        rack.setup_method()
+        try:
+            rack.test_a_bad_packet()
+        finally:
+            rack.teardown_method()
+        assert works(device) and device.error_state is None
+    finally:
+        device.close()

@@ -14,7 +14,8 @@ import struct
 import sys
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Final
 from weakref import WeakValueDictionary
@@ -345,6 +346,20 @@ def system_for(entry: DevEntry) -> System:
         if found is None:
             found = _made[key] = make(entry)
     return found
+
+
+@contextmanager
+def systems_apart() -> Iterator[None]:
+    """Software systems that are asked for inside are others than those outside: for who breaks what he asks for."""
+    with _making:
+        outside = dict(_made)
+        _made.clear()
+    try:
+        yield
+    finally:
+        with _making:
+            _made.clear()
+            _made.update(outside)
 
 
 def _maker(entry: DevEntry) -> Callable[[DevEntry], System] | None:

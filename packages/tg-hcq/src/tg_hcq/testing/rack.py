@@ -21,6 +21,7 @@ from ..core.buffer import HCQBuffer
 from ..core.compiled import HCQCompiled
 from ..core.errors import ContentLost, DeviceFault, DeviceLost, DeviceTimeout
 from ..core.queue import HWQueue
+from ..core.system import systems_apart
 
 _SIZE = 10_007
 _TIMEOUT_MS = 2000
@@ -114,13 +115,18 @@ class FaultRack:
     # the rest
 
     def setup_method(self) -> None:
-        """Begins without open devices."""
+        """Begins without open devices; software hardware is its own, since a reset is felt by all who have it."""
         self._open: list[HCQCompiled] = []
+        self._apart = systems_apart()
+        self._apart.__enter__()
 
     def teardown_method(self) -> None:
         """Closes what the test opened."""
-        for device in self._open:
-            device.close()
+        try:
+            for device in self._open:
+                device.close()
+        finally:
+            self._apart.__exit__(None, None, None)
 
     def device(self) -> HCQCompiled:
         """A new device, closed at the end of the test."""
