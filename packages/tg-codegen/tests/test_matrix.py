@@ -190,6 +190,7 @@ def test_sums_inside_a_sum_from_where_their_operand_lies(rows: int) -> None:
     sink = emit_nest(planned(blocks(rows, panels, runs), WIDE), WIDE)
     assert {u.arg.name for u in matrices(sink)} == {"vpdpbusd.turned"}
     assert not [u for u in sink.toposort() if u.op is UOps.SCRATCH], "nothing is packed"
+    assert [u for u in sink.toposort() if u.op is UOps.PREFETCH], "but fetched before it is wanted"
     rng = np.random.default_rng(0)
     x = rng.integers(-128, 128, (rows, runs, 8, 4)).astype(np.int8)
     w = rng.integers(0, 256, (panels, runs, 8, 16, 4)).astype(np.uint8)

@@ -14,7 +14,7 @@ from ..ir.matrix import MatrixInstruction
 from ..machine.target import Target
 from ..nest.matrix_products import instruction_for
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root
-from .actions import LoopAction, Mark, Outermost, Split, reductions_of
+from .actions import LoopAction, Mark, Outermost, Prefetch, Split, loads_of, reductions_of
 from .planner import UNROLL_MAX
 
 ROWS = (8, 7, 6, 5, 4, 3, 2)
@@ -79,4 +79,12 @@ def _tile(
         first = nest.axes[0].name == axis
         actions += [] if first else [Outermost(axis)]
         actions += [Mark(axis, Kind.THREAD)] if target.threads > 1 else []
-    return actions
+    return [*actions, *ahead(nest, columns, second, target)]
+
+
+def ahead(nest: Nest, columns: Root, second: Node, target: Target) -> list[LoopAction]:
+    """Fetches ahead what the columns read: few terms of each are read at a time, and at a page's end machines stop."""
+    loads = [n for n in second.toposort() if n.op is NodeOp.LOAD and columns.var in n.free]
+    if not target.cpu.tile_ahead_bytes or nest.buffers[loads[0].arg[0]].internal:
+        return []
+    return [Prefetch(loads_of(nest).index(loads[0]), target.cpu.tile_ahead_bytes // loads[0].dtype.itemsize)]
