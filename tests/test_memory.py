@@ -118,7 +118,6 @@ def test_nothing_grows_over_many_steps(jitted: bool, steps: int) -> None:
     assert GlobalCounters.mem_peak - GlobalCounters.mem_used < 1 << 16
 
 
-@pytest.mark.xfail(strict=True, reason="since optimisers have groups, all gradients are alive at once")
 def test_a_recorded_step_takes_no_more_at_once_than_it_must() -> None:
     step = TinyJit(training(64, 256, 6))
     for _ in range(2):

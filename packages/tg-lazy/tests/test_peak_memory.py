@@ -19,7 +19,9 @@ def mixed(x: LazyBuffer) -> LazyBuffer:
     return x.alu(Ops.ADD, x.flip((0,)).alu(Ops.MUL, x.const_like(0.5))).contiguous()
 
 
-def network(machine: Any, in_place: bool = True) -> tuple[list[LazyBuffer], list[LazyBuffer]]:
+def network(
+    machine: Any, in_place: bool = True, rate: LazyBuffer | None = None
+) -> tuple[list[LazyBuffer], list[LazyBuffer]]:
     """Weights, and their updates after a pass forward and one back: in the weights' memory, or beside them."""
     x = machine.buffer(np.linspace(0, 1, SIZE, dtype=np.float32))
     weights = [machine.buffer(np.ones(1, np.float32)) for _ in range(DEPTH)]
@@ -29,7 +31,8 @@ def network(machine: Any, in_place: bool = True) -> tuple[list[LazyBuffer], list
     gradient = mixed(values[-1])
     updates = []
     for w, value in zip(reversed(weights), reversed(values[:-1]), strict=True):
-        updated = w.alu(Ops.SUB, total(gradient.alu(Ops.MUL, value)))
+        change = total(gradient.alu(Ops.MUL, value))
+        updated = w.alu(Ops.SUB, change if rate is None else change.alu(Ops.MUL, rate))
         updates.append(w.assign(updated) if in_place else updated)
         gradient = mixed(gradient.alu(Ops.MUL, w.expand((SIZE,))))
     return weights, updates
@@ -53,6 +56,13 @@ def test_updates_do_not_wait_for_the_end(machine: Any, in_place: bool) -> None:
     items, _ = schedule(updates[::-1])  # in the order of the weights, as optimizers have them
     assert len(items) > 2 * DEPTH
     assert most(items) <= DEPTH + 3
+
+
+def test_updates_do_not_wait_for_what_is_small(machine: Any) -> None:
+    """A number that all updates read is computed before the first of them, wherever it stands in the graph."""
+    rate = total(machine.buffer(np.ones(3, np.float32))).contiguous()
+    items, _ = schedule(network(machine, True, rate)[1][::-1])
+    assert most(items) <= DEPTH + 4
 
 
 def test_the_values_are_the_same(machine: Any) -> None:

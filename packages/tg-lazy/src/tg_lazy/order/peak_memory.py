@@ -1,8 +1,9 @@
 """The final order of kernels, which keeps peak memory low: kernels that free memory run first.
 
 The order by position in the graph puts an optimizer's updates at the end, and so keeps every gradient until then. Here
-a kernel that frees at least as much temporary memory as it allocates runs as soon as it can; the others keep their
-order. Memory that outlives the schedule, such as outputs, does not count against a kernel that frees some.
+a kernel that frees at least as much temporary memory as it allocates runs as soon as it can; next come those that such
+a kernel waits for, if both together free as much; the others keep their order. Memory that outlives the schedule, such
+as outputs, does not count against a kernel that frees some.
 """
 
 from __future__ import annotations
@@ -68,10 +69,11 @@ class _Memory:
         self.given[last] += storage.nbytes
         return last
 
-    def frees(self, number: int) -> bool:
-        """Whether a run frees at least as much memory as it allocates."""
-        given = self.given[number]
-        return self.taken[number] <= given and (given > 0 or not self.stays[number])
+    def frees(self, *numbers: int) -> bool:
+        """Whether runs free at least as much memory as they allocate."""
+        given = sum(self.given[number] for number in numbers)
+        taken = sum(self.taken[number] for number in numbers)
+        return taken <= given and (given > 0 or not any(self.stays[number] for number in numbers))
 
 
 def lower_peak(runs: Sequence[Run], ordering: Ordering) -> list[Run]:
@@ -82,33 +84,45 @@ def lower_peak(runs: Sequence[Run], ordering: Ordering) -> list[Run]:
       ordering: what depends on what.
     """
     of = {step: number for number, run in enumerate(runs) for step in run}
-    waiting = [len({of[b] for step in run for b in ordering.before[step]} - {n}) for n, run in enumerate(runs)]
+    before = [{of[b] for step in run for b in ordering.before[step]} - {n} for n, run in enumerate(runs)]
+    waiting = [len(others) for others in before]
     memory = _Memory(runs, ordering)
     first: list[int] = []
+    soon: list[int] = []
     others: list[int] = []
 
     def enter(number: int) -> None:
         heappush(first if runs[number][0].is_kernel and memory.frees(number) else others, number)
 
+    def look(number: int) -> None:
+        """Enters a run that waits for nothing; of one that waits for one other, the other, if both free memory."""
+        if not waiting[number]:
+            enter(number)
+        elif waiting[number] == 1 and runs[number][0].is_kernel:
+            (last,) = (other for other in before[number] if not done[other])
+            if not waiting[last] and runs[last][0].is_kernel and memory.frees(number, last):
+                heappush(soon, last)
+
+    done = [False] * len(runs)
     for number, count in enumerate(waiting):
         if not count:
             enter(number)
-    done = [False] * len(runs)
     out: list[Run] = []
-    while first or others:
-        number = heappop(first or others)
+    while first or soon or others:
+        number = heappop(first or soon or others)
         if done[number]:
             continue  # it was entered a second time when it turned out to free memory
         done[number] = True
         out.append(runs[number])
+        changed = {of[after] for step in runs[number] for after in ordering.after[step]} - {number}
+        for following in changed:
+            waiting[following] -= 1
         for storage in memory.reads[number]:
             memory.readers[storage].discard(number)
             last = memory.last_reader(storage)
-            if last is not None and not waiting[last]:
-                enter(last)
-        for following in {of[after] for step in runs[number] for after in ordering.after[step]} - {number}:
-            waiting[following] -= 1
-            if not waiting[following]:
-                enter(following)
+            if last is not None:
+                changed.add(last)
+        for one in changed:
+            look(one)
     assert len(out) == len(runs), "the order is not valid"
     return out
