@@ -16,9 +16,10 @@ from tg_runtime import Buffer, Compiled, CompiledRunner, Device
 from tg_runtime.host.arch import CPUArch
 from tg_shape import ShapeTracker
 
-BOTH = ["vdpbf16ps", "vpdpbusd", "vpdpbusd.turned", "vpdpbusd.signed", "vpdpbusd.unsigned", "vpdpwssd"]
+BYTES = ["vpdpbusd", "vpdpbusd.turned", "vpdpbusd.signed", "vpdpbusd.unsigned", "vpdpwssd"]
+BOTH = ["vdpbf16ps", *BYTES, *(f"paired.{name}" for name in BYTES)]
 ST = ShapeTracker.from_shape
-M, N, K = 70, 130, 91
+M, N, K = 70, 130, 331
 
 
 @pytest.mark.parametrize(
@@ -33,13 +34,15 @@ def test_who_has_them(arch: str, names: list[str]) -> None:
     assert [found.name for found in CPUArch.parse(arch).target(1).matrices] == names
 
 
-def product(a: DType, b: DType, acc: DType) -> LazyOp:
-    shape = (M, N, K)
-    x = A.cast(A.load(1, a, ST((M, 1, K)).expand(shape)), acc)
-    y = A.cast(A.load(2, b, ST((K, N)).permute((1, 0)).reshape((1, N, K)).expand(shape)), acc)
+def product(a: DType, b: DType, acc: DType, m: int, turned: bool) -> LazyOp:
+    """``m`` rows times ``N`` columns, which lie one after the other if ``turned``."""
+    shape = (m, N, K)
+    x = A.cast(A.load(1, a, ST((m, 1, K)).expand(shape)), acc)
+    columns = ST((N, K)) if turned else ST((K, N)).permute((1, 0))
+    y = A.cast(A.load(2, b, columns.reshape((1, N, K)).expand(shape)), acc)
     total = A.reduce(A.alu(Ops.MUL, x, y), Ops.ADD, (2,))
-    sizes = (BufferArg(acc, M * N), BufferArg(a, M * K), BufferArg(b, K * N))
-    return A.sink((A.store(0, ST((M, N, 1)), total),), sizes)
+    sizes = (BufferArg(acc, m * N), BufferArg(a, m * K), BufferArg(b, K * N))
+    return A.sink((A.store(0, ST((m, N, 1)), total),), sizes)
 
 
 @pytest.mark.parametrize(
@@ -53,12 +56,14 @@ def product(a: DType, b: DType, acc: DType) -> LazyOp:
         (dtypes.bfloat16, dtypes.bfloat16, dtypes.float32),
     ],
 )
-def test_products(a: DType, b: DType, acc: DType) -> None:
+@pytest.mark.parametrize(("m", "turned"), [(M, False), (1, True), (3, True)])
+def test_products(a: DType, b: DType, acc: DType, m: int, turned: bool) -> None:
     device = Device["CPU"]
     assert isinstance(device, Compiled)
     assert device.renderer is not None
-    spec = compile_ast(product(a, b, acc), device.renderer)
-    wanted = any({found.a, found.b} == {a, b} for found in device.renderer.target.matrices)
+    spec = compile_ast(product(a, b, acc, m, turned), device.renderer)
+    wanted = any(
+        {found.a, found.b} == {a, b} and found.paired is turned for found in device.renderer.target.matrices)
     assert any(u.op is UOps.MATRIX for u in spec.uops) is wanted
     rng = np.random.default_rng(0)
 
@@ -70,10 +75,11 @@ def test_products(a: DType, b: DType, acc: DType) -> None:
         kept = rng.integers(max(low, -9000), min(high, 9000) + 1, shape).astype(dtype.name)
         return kept, kept.astype(np.int64)
 
-    (x, left), (y, right) = values(a, M, K), values(b, K, N)
-    buffers = [Buffer("CPU", n, d).allocate() for n, d in ((M * N, acc), (M * K, a), (K * N, b))]
+    (x, left), (y, right) = values(a, m, K), values(b, *((N, K) if turned else (K, N)))
+    buffers = [Buffer("CPU", n, d).allocate() for n, d in ((m * N, acc), (m * K, a), (K * N, b))]
     buffers[1].copyin(memoryview(x).cast("B"))
     buffers[2].copyin(memoryview(y).cast("B"))
     CompiledRunner(spec, device)(buffers, {}, wait=True)
-    found = np.frombuffer(bytes(buffers[0].as_buffer()), acc.name).reshape(M, N)
+    found = np.frombuffer(bytes(buffers[0].as_buffer()), acc.name).reshape(m, N)
+    right = right.T if turned else right
     np.testing.assert_allclose(found, left @ right, rtol=1e-5, atol=0 if dtypes.is_int(acc) else 1e-4)

@@ -1,8 +1,9 @@
 """Contractions: the operands of a matrix instruction, gathered from the loops that it stands for.
 
-A reduction loop of kind CONTRACT is done by one instruction, together with the vector lanes of the outputs. Operands
-are values at several places of the iteration space at once: the variable that stands for the lanes of the outputs is
-replaced by one that runs over the operand's elements, whose place in the instruction's matrix tells lane and iteration.
+A reduction loop of kind CONTRACT is done by one instruction, together with the vector lanes of the outputs, or with
+those of the same reduction. Operands are values at several places of the iteration space at once: the variable that
+stands for the lanes is replaced by one that runs over the operand's elements, whose place in the instruction's matrix
+tells lane and iteration.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tg_shape import Variable, sint
 from ..ir.matrix import MatrixInstruction
 from ..ir.uop import UOp
 from ..nest.env import Env
-from ..nest.matrix_products import instruction_for
+from ..nest.matrix_products import instruction_for, paired_instruction_for
 from ..nest.nest import Axis, Kind, Node
 from .domain import fixed
 from .scope import Context
@@ -37,11 +38,18 @@ def contraction(
     here = [a for a in whole.nest.axes if a.root in node.free]
     rows = next((a for a in here if a.kind is Kind.FRAGMENT_ROWS), None)
     columns = next((a for a in here if a.kind in (Kind.VECTOR, Kind.FRAGMENT_COLUMNS) and a.name in env.axis), None)
+    beside = [a for a in whole.nest.axes if a.kind is Kind.LANES and a.root is axis.root]
+    terms = next((a for a in beside if a.name in env.axis), None)
+    if terms is not None:
+        rows = columns = terms
     if columns is None:
         return None
     shape = (fixed(rows) if rows else 1, fixed(columns), fixed(axis))
     available = [m for m in whole.target.matrices if m.shape == shape]
-    found = instruction_for(node, columns.root, rows.root if rows else None, available)
+    if terms is not None:
+        found = paired_instruction_for(node, available)
+    else:
+        found = instruction_for(node, columns.root, rows.root if rows else None, available)
     if found is None:
         return None
     instruction, a, b = found
@@ -49,10 +57,10 @@ def contraction(
     if whole.domain.guard(every, roots) != 1:
         return None
     operands = []
-    for operand, fragment, beside, number in ((a, 0, rows, 0), (b, 1, columns, 1)):
+    for operand, fragment, lanes, number in ((a, 0, rows, 0), (b, 1, columns, 1)):
         elements = instruction.fragments[fragment]
         place = elements.place(whole.symbols.several(f"{axis.name}_element", elements.count), whole.launch.warp)
-        at = env if beside is None else moved(env, beside, place[number])
+        at = env if lanes is None else moved(env, lanes, place[number])
         at = at.open(axis.name, axis.root, axis.stride, place[1 - number])
         operands.append(whole.value(operand, at, context).broadcast(elements.count))
     return Contraction(instruction, *operands)

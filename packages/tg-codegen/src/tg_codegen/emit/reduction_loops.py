@@ -204,9 +204,10 @@ class ReductionLoops:
         if not wide:
             for axis in self.vectors:
                 base = base.open(axis.name, axis.root, axis.stride, whole.loops.lane(axis))
-        if self.contract is not None and not self.vectors:
+        if self.contract is not None and not (wide and self.vectors):
             return self.contracted(acc, total, base, context)
-        unrolled = [*self.unrolled, *self.vectors] if wide else self.unrolled
+        inner = [] if self.contract is None else [self.contract]
+        unrolled = [*self.unrolled, *self.vectors, *inner] if wide else self.unrolled
         return self.terms(acc, total, base, unrolled, context)
 
     def contracted(self, acc: Accumulator, total: UOp, base: Env, context: Context) -> UOp:

@@ -1,7 +1,8 @@
 """Matrix instructions: what a target multiplies and adds in one go, and which thread holds which element.
 
 ``acc[m, n] += sum over k of a[m, k] * b[k, n]``. A processor's dot products of short vectors are such instructions
-with one row and one thread; a GPU's are done by a warp together, each thread holding a *fragment* of every operand.
+with one row and one thread; or, *paired*, with as many rows as columns, of whose products they take the diagonal: lane
+by lane those of two vectors. A GPU's are done by a warp together, each thread holding a *fragment* of every operand.
 Element ``e`` of thread ``t`` stands at a place that is the sum, over the bits of both numbers, of one step for each
 bit that is set: all known instructions are laid out so.
 """
@@ -9,6 +10,7 @@ bit that is set: all known instructions are laid out so.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from tg_dtype import DType, dtypes
 from tg_shape import sint
@@ -82,24 +84,36 @@ class MatrixInstruction:
     fragments: tuple[Fragment, Fragment, Fragment]
     threads: int = 1
 
+    @property
+    def paired(self) -> bool:
+        """Whether lanes of the first operand are multiplied with those of the second, one with one."""
+        return self.threads == 1 and self.shape[0] > 1
+
+
+PAIRED: Final = "paired."
+"""Before the name of an instruction whose first operand has a vector's lanes."""
+
 
 def dot_product(name: str, a: DType, b: DType, acc: DType, lanes: int) -> MatrixInstruction:
     """An instruction of one thread: in each lane the products of what fits into one lane, added to it.
 
-    ``a`` is one lane's worth, the same for every lane.
+    ``a`` is one lane's worth, the same for every lane; if the name begins with :data:`PAIRED`, each lane has its own.
 
     >>> dot_product("vdpbf16ps", dtypes.bfloat16, dtypes.bfloat16, dtypes.float32, 16).shape
     (1, 16, 2)
+    >>> found = dot_product("paired.vpdpwssd", dtypes.int16, dtypes.int16, dtypes.int32, 16)
+    >>> found.shape, [fragment.count for fragment in found.fragments], found.fragments[2].place(3)
+    ((16, 16, 2), [32, 32, 16], (3, 3))
     """
-    k = acc.itemsize // a.itemsize
+    k, paired = acc.itemsize // a.itemsize, name.startswith(PAIRED)
     inner = tuple((1 << i) for i in range(k.bit_length() - 1))
     outer = tuple((1 << i) for i in range(lanes.bit_length() - 1))
     fragments = (
-        Fragment(tuple((0, s) for s in inner)),
+        Fragment((*((0, s) for s in inner), *((s, 0) for s in outer if paired))),
         Fragment((*((s, 0) for s in inner), *((0, s) for s in outer))),
-        Fragment(tuple((0, s) for s in outer)),
+        Fragment(tuple((s if paired else 0, s) for s in outer)),
     )
-    return MatrixInstruction(name, a, b, acc, (1, lanes, k), fragments)
+    return MatrixInstruction(name, a, b, acc, (lanes if paired else 1, lanes, k), fragments)
 
 
 AVX512_BF16 = dot_product("vdpbf16ps", dtypes.bfloat16, dtypes.bfloat16, dtypes.float32, 16)
@@ -110,9 +124,11 @@ AVX512_VNNI_UNSIGNED = dot_product("vpdpbusd.unsigned", dtypes.uint8, dtypes.uin
 AVX512_VNNI_16 = dot_product("vpdpwssd", dtypes.int16, dtypes.int16, dtypes.int32, 16)
 AVX512_VNNI_ALL = (
     AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_SIGNED, AVX512_VNNI_UNSIGNED, AVX512_VNNI_16)  # fmt: skip
+AVX512_VNNI_PAIRED = tuple(
+    dot_product(PAIRED + found.name, found.a, found.b, found.acc, 16) for found in AVX512_VNNI_ALL)
 WITHOUT_SIGN = {AVX512_VNNI_SIGNED: AVX512_VNNI}
 """For instructions that are put together of others: the one for a first operand without a sign."""
-AVX512_DOTS = (AVX512_BF16, *AVX512_VNNI_ALL)
+AVX512_DOTS = (AVX512_BF16, *AVX512_VNNI_ALL, *AVX512_VNNI_PAIRED)
 
 
 WARP = 32

@@ -44,6 +44,18 @@ def instruction_for(
         return None
     wanted = (a.dtype, b.dtype, node.dtype, rows is not None)
     for found in available:
-        if (found.a, found.b, found.acc, found.threads > 1) == wanted:
+        if not found.paired and (found.a, found.b, found.acc, found.threads > 1) == wanted:
             return found, a, b
     return None
+
+
+def paired_instruction_for(
+    node: Node, available: Iterable[MatrixInstruction]
+) -> tuple[MatrixInstruction, Node, Node] | None:
+    """The first instruction that does a reduction whose lanes run over its own terms, with its operands."""
+    pair = factors(node)
+    if pair is None:
+        return None
+    wanted = (*(factor.dtype for factor in pair), node.dtype)
+    return next(((found, *pair) for found in available
+                 if found.paired and (found.a, found.b, found.acc) == wanted), None)

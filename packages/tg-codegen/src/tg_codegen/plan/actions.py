@@ -152,7 +152,8 @@ def require_kind(nest: Nest, axis: Axis, action: Split | Mark) -> None:
         raise ActionError(f"{action}: the dimension {axis.root.name} has vector lanes already")
     if kind in ALONE:
         for node in reductions_of(nest):
-            beside = [a for a in others if a.kind in ALONE and a.root in node.arg[1]]
+            beside = [a for a in others if a.kind in ALONE and a.root in node.arg[1]
+                      and (a.kind is kind or a.root is not axis.root)]
             if axis.root in node.arg[1] and beside:
                 raise ActionError(f"{action}: {beside[0].name} of the same reduction is {beside[0].kind.name} already")
 
@@ -170,7 +171,7 @@ def require_one_thread(kernel: Kernel, action: Split | Mark) -> None:
 
 
 ALONE = frozenset({Kind.LANES, Kind.CONTRACT})
-"""Of these a reduction has one loop: its accumulators' lanes, or what an instruction adds."""
+"""Of these a reduction has one loop each: its accumulators' lanes, and what an instruction adds to one of them."""
 
 
 @dataclass(frozen=True, slots=True)

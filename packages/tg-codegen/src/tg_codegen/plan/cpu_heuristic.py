@@ -10,6 +10,7 @@ from tg_shape import Variable, coefficient, upper
 
 from ..machine.memory import STRIDES
 from ..machine.target import Target
+from ..nest.matrix_products import paired_instruction_for
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root
 from ..nest.windows import overlapping
 from .actions import LoopAction, Mark, Outermost, Pack, Split
@@ -345,6 +346,8 @@ class CPUPlanner(Packer):
             root = contiguous[-1]
             if lanes in contiguous and self.width(lanes) > self.width(root):
                 root = lanes
+            if len(groups) == members == 1:
+                self.pair_terms(groups[roots][0], root)
             if self.vectorize(root, Kind.LANES):
                 wide.append(roots)
                 if nested:
@@ -358,6 +361,19 @@ class CPUPlanner(Packer):
                 spread = max(s for s in (1, 2, 4, 8) if s * members <= max(8 if slow else 4, members) and s <= left)
                 self.cut(root.var, spread, Kind.SPREAD)
         self.unroll_small(4)
+
+    def pair_terms(self, node: Node, terms: Root) -> None:
+        """Gives neighbouring terms of a sum of products to an instruction, where both factors lie so in memory."""
+        found = paired_instruction_for(node, self.target.matrices)
+        if found is None:
+            return
+        instruction, *factors = found
+        _, lanes, depth = instruction.shape
+        loads = [n for factor in factors for n in factor.toposort() if n.op is NodeOp.LOAD]
+        near = all(coefficient(load.arg[1], terms.var) == 1 and load.dtype.itemsize == instruction.a.itemsize
+                   and isinstance(load.arg[2], int) for load in loads)
+        if near and len(loads) == len(factors) and upper(terms.extent) >= 2 * lanes * depth and self.lanes == lanes:
+            self.cut(terms.var, depth, Kind.CONTRACT)
 
     def plan(self) -> list[LoopAction]:
         """All actions for the nest."""

@@ -170,7 +170,8 @@ def runs_ahead(nest: Nest, target: Target) -> list[LoopAction]:
     found: dict[int, LoopAction] = {}
     for number, load in enumerate(loads_of(nest)):
         slot, index, valid = load.arg
-        lanes = [a for a in nest.axes if a.kind in (Kind.VECTOR, Kind.LANES) and a.stride == 1]
+        side = (Kind.VECTOR, Kind.LANES, Kind.CONTRACT)
+        lanes = [a for a in nest.axes if a.kind in side and a.stride == 1]
         lane = next((a for a in lanes if coefficient(index, a.root) == 1), None)
         serial = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD, Kind.REDUCE) and upper(a.extent) > 1]
         walks = [a for a in serial if a.root in load.free]

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from tg_codegen import Target
-from tg_codegen.ir.matrix import AVX512_BF16, AVX512_VNNI_ALL
+from tg_codegen.ir.matrix import AVX512_BF16, AVX512_VNNI_ALL, AVX512_VNNI_PAIRED
 
 from ..errors import DevSyntaxError
 from .caches import Caches
@@ -92,7 +92,7 @@ _WITH_DOTS = {
 }
 # the matrix instructions of x86-64 and the extension that each needs
 _MATRICES = (
-    (AVX512_BF16, "avx512bf16"), *((found, "avx512vnni") for found in AVX512_VNNI_ALL),
+    (AVX512_BF16, "avx512bf16"), *((found, "avx512vnni") for found in (*AVX512_VNNI_ALL, *AVX512_VNNI_PAIRED)),
 )  # fmt: skip
 
 

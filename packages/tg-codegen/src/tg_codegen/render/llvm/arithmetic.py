@@ -6,6 +6,7 @@ from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 
 from ...ir.facts import KernelFacts
+from ...ir.matrix import AVX512_VNNI_PAIRED, PAIRED
 from ...ir.uop import UOp
 from .conversion import LLVMConversion
 from .text import LLVMText, literal, llvm_type, overload
@@ -27,6 +28,7 @@ MATRICES = {
     "vpdpbusd.unsigned": ("llvm.x86.avx512.vpdpbusd.512", "<64 x i8>"),
     "vpdpwssd": ("llvm.x86.avx512.vpdpwssd.512", "<32 x i16>"),
 }
+MATRICES |= {found.name: MATRICES[found.name.removeprefix(PAIRED)] for found in AVX512_VNNI_PAIRED}
 TOP_BITS = -0x7F7F7F80
 """The top bit of each byte of a lane: flipped, it adds 128 to a byte, or takes 128 from it."""
 _SCALES = {
@@ -69,7 +71,7 @@ class LLVMArithmetic:
         return self._text.emit(f"call {kind} @{name}({self._text.typed(u.src[0])}, {llvm_type(whole)} {power})")
 
     def matrix(self, u: UOp) -> str:
-        """A dot product: its first operand is one lane's worth, for all lanes.
+        """A dot product: its first operand is one lane's worth, for all lanes, or, paired, has as many as the second.
 
         The instruction for bytes takes unsigned ones times signed ones. Where both have a sign, a + 128 is a byte
         without one, and 128 times the sum of b is subtracted; where neither has, b - 128 is a byte with one. What is
@@ -78,12 +80,17 @@ class LLVMArithmetic:
         intrinsic, kind = MATRICES[u.arg.name]
         acc, lanes = llvm_type(u.dtype), u.dtype.count
         lane = f"i{u.dtype.scalar().bits}"
-        one = self._text.emit(f"bitcast {self._text.typed(u.src[1])} to {lane}")
-        if u.arg.name.endswith(".signed"):
-            one = self._text.emit(f"xor {lane} {one}, {TOP_BITS}")
-        every = self._text.emit(f"insertelement <{lanes} x {lane}> poison, {lane} {one}, i32 0")
         words = f"<{lanes} x {lane}>"
-        every = self._text.emit(f"shufflevector {words} {every}, {words} poison, <{lanes} x i32> zeroinitializer")
+        if u.arg.paired:
+            every = self._text.emit(f"bitcast {self._text.typed(u.src[1])} to {words}")
+            if u.arg.name.endswith(".signed"):
+                every = self._text.emit(f"xor {words} {every}, {splat(lanes, lane)}")
+        else:
+            one = self._text.emit(f"bitcast {self._text.typed(u.src[1])} to {lane}")
+            if u.arg.name.endswith(".signed"):
+                one = self._text.emit(f"xor {lane} {one}, {TOP_BITS}")
+            every = self._text.emit(f"insertelement {words} poison, {lane} {one}, i32 0")
+            every = self._text.emit(f"shufflevector {words} {every}, {words} poison, <{lanes} x i32> zeroinitializer")
         a = self._text.emit(f"bitcast {words} {every} to {kind}")
         b = self._text.value(u.src[2])
         if kind != llvm_type(u.src[2].dtype):
