@@ -153,6 +153,13 @@ def test_not_where_nothing_would_be_packed() -> None:
     assert not matrices(emit_nest(planned(product(2, 64, 64), WIDE), WIDE))
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(2, 160, 64), (5, 331, 71), (7, 128, 19)])
+def test_a_few_rows_share_what_is_packed(m: int, n: int, k: int) -> None:
+    sink = emit_nest(planned(product(m, n, k), WIDE), WIDE)
+    assert matrices(sink) and any(u.op is UOps.SCRATCH for u in sink.toposort())
+    run(sink, m, n, k, False, False)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "acc", "name"),
     [

@@ -86,12 +86,15 @@ class Packer(Planner):
             around = [a for a in serial if a.root in load.free and a not in together]
             local = [a for a in self.nest.axes if a.root in load.free and a not in (*around, *together)]
             again = prod(upper(a.extent) for a in serial if a not in around)
+            if self.contracted:  # what an instruction reads is put in order once for all rows of a tile
+                rows = [a for a in self.nest.axes if a.kind is Kind.UPCAST and a.root not in load.free]
+                again *= prod(upper(a.extent) for a in rows)
             if any(not isinstance(a.extent, int) for a in (*local, *together)):
                 continue
             nbytes = held([*local, *together], windowed(load, self.nest)) * load.dtype.itemsize
             strided = coefficient(load.arg[1], lanes.var) != 1 or self.contracted
             most = self.panel_most if strided else min(self.target.l2_bytes // 2, self.panel_most)
-            if again < (2 if strided else 8) or nbytes > most:
+            if not serial or again < (2 if strided else 8) or nbytes > most:
                 continue
             if not self.scattered(load, lanes):
                 continue
