@@ -155,9 +155,14 @@ def test_not_where_nothing_would_be_packed() -> None:
 
 @pytest.mark.parametrize(("m", "n", "k"), [(2, 160, 64), (5, 331, 71), (7, 128, 19)])
 def test_a_few_rows_share_what_is_packed(m: int, n: int, k: int) -> None:
-    sink = emit_nest(planned(product(m, n, k), WIDE), WIDE)
+    ast = product(m, n, k, a=dtypes.uint8, b=dtypes.int8, acc=dtypes.int32)
+    sink = emit_nest(planned(ast, WIDE), WIDE)
     assert matrices(sink) and any(u.op is UOps.SCRATCH for u in sink.toposort())
-    run(sink, m, n, k, False, False)
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 256, (m, k)).astype(np.uint8), rng.integers(-128, 128, (k, n)).astype(np.int8)
+    out = np.zeros((m, n), np.int32)
+    interpret(linearize(sink), [z.data.cast("B") for z in (out, x, y)], {})
+    np.testing.assert_array_equal(out, x.astype(np.int32) @ y.astype(np.int32))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from tg_dtype import dtypes
 from tg_shape import Variable, coefficient, upper
 
 from ..ir.matrix import MatrixInstruction
@@ -86,15 +87,16 @@ class Packer(Planner):
             around = [a for a in serial if a.root in load.free and a not in together]
             local = [a for a in self.nest.axes if a.root in load.free and a not in (*around, *together)]
             again = prod(upper(a.extent) for a in serial if a not in around)
-            if self.contracted:  # what an instruction reads is put in order once for all rows of a tile
+            reads = again
+            if self.contracted and dtypes.is_int(load.dtype):  # multiplied one by one, integers take 32 bits each
                 rows = [a for a in self.nest.axes if a.kind is Kind.UPCAST and a.root not in load.free]
-                again *= prod(upper(a.extent) for a in rows)
+                reads *= prod(upper(a.extent) for a in rows)
             if any(not isinstance(a.extent, int) for a in (*local, *together)):
                 continue
             nbytes = held([*local, *together], windowed(load, self.nest)) * load.dtype.itemsize
             strided = coefficient(load.arg[1], lanes.var) != 1 or self.contracted
             most = self.panel_most if strided else min(self.target.l2_bytes // 2, self.panel_most)
-            if not serial or again < (2 if strided else 8) or nbytes > most:
+            if not serial or reads < (2 if strided else 8) or nbytes > most:
                 continue
             if not self.scattered(load, lanes):
                 continue
