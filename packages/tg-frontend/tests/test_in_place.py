@@ -34,7 +34,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 BINARY = ("atan2 add sub mul div fmod remainder pow copysign eq ne lt le gt ge floor_divide heaviside hypot "
           "igamma igammac ldexp logical_and logical_or logical_xor nextafter xlogy").split()  # fmt: skip
-BITS = "bitwise_and bitwise_or bitwise_xor bitwise_not lshift rshift".split()
+BITS = "bitwise_and bitwise_or bitwise_xor bitwise_not lshift rshift gcd lcm".split()
 
 
 def arguments(name: str) -> tuple[Any, tuple[Any, ...]]:

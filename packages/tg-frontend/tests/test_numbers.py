@@ -110,3 +110,25 @@ def test_bad_input_is_named(name: str) -> None:
     call, kind, text = BAD[name]
     with pytest.raises(kind, match=rf"Tensor\.{name.split(' ')[0]}: .*{text}"):
         call(Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+
+
+@pytest.mark.parametrize("name", ["gcd", "lcm"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_common_divisors_and_multiples(dtype: str, name: str) -> None:
+    """Zeros, the least number, which has no magnitude of its dtype, and neighbours that take most steps."""
+    rng, ends, fibonacci = np.random.default_rng(0), np.iinfo(dtype), [1, 1]
+    while sum(fibonacci[-2:]) <= ends.max:
+        fibonacci.append(sum(fibonacci[-2:]))
+    first, second = (rng.integers(ends.min, ends.max, 53, dtype, endpoint=True) for _ in range(2))
+    first[:7] = [0, 0, 5, ends.min, ends.max, *fibonacci[-2:]]
+    second[:7] = [0, 7, 0, ends.min, ends.min, *fibonacci[-1:-3:-1]]
+    found = getattr(Tensor(first), name)(Tensor(second))
+    assert found.dtype.name == dtype
+    np.testing.assert_array_equal(found.numpy(), getattr(np, name)(first, second))
+
+
+def test_common_divisors_of_what_is_no_integer() -> None:
+    with pytest.raises(TypeError, match="Tensor.gcd: gcd takes signed integers"):
+        Tensor([1.5]).gcd(Tensor([2.0]))
+    assert (np.gcd(Tensor([12, 18]), 8) == Tensor([4, 2])).all().item()
+    assert Tensor([[12], [18]]).gcd(Tensor([8, 27])).tolist() == [[4, 3], [2, 9]] and Tensor(-4).lcm(6).item() == 12

@@ -179,6 +179,8 @@ CASES |= {
     "bitwise_xor": ("i", lambda i: i.bitwise_xor(5)),
     "bitwise_not": ("i", lambda i: i.bitwise_not()),
     "lshift": ("i", lambda i: i.lshift(2)),
+    "gcd": ("i", lambda i: i.gcd(6)),
+    "lcm": ("i", lambda i: i.lcm(6)),
     "rshift": ("i", lambda i: i.rshift(1)),
     "one_hot": ("i", lambda i: i.one_hot(4)),
     "gather": ("xi", lambda x, i: x.gather(0, i)),

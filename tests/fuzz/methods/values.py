@@ -18,6 +18,8 @@ for _name, _both in (("logical_and", np.logical_and), ("logical_or", np.logical_
 binary("fmax", np.fmax, exact=True)
 binary("fmin", np.fmin, exact=True)
 binary("heaviside", np.heaviside, "f", exact=True, wants_exact=True)
+binary("gcd", np.gcd, "i", exact=True)
+binary("lcm", np.lcm, "i", exact=True)
 binary("hypot", np.hypot, "f", within=lambda x, y: (np.abs(x) >= 0.1).all() & (np.abs(y) >= 0.1).all(), smooth=True)
 binary("xlogy", lambda x, y: x * np.log(y), "f", within=lambda x, y: y >= 0.1, smooth=True)
 binary("float_power", lambda x, y: x.astype(float) ** y, "f",

@@ -318,6 +318,8 @@ class Tensor(Array):
     signbit = ops.numbers.signbit
     nan_to_num = ops.numbers.nan_to_num
     heaviside = ops.numbers.heaviside
+    gcd = ops.numbers.gcd
+    lcm = ops.numbers.lcm
     fmax = ops.numbers.fmax
     fmin = ops.numbers.fmin
     float_power = ops.numbers.float_power
@@ -548,6 +550,8 @@ class Tensor(Array):
     greater_ = in_place(comparison.gt)
     greater_equal_ = in_place(comparison.ge)
     heaviside_ = in_place(ops.numbers.heaviside)
+    gcd_ = in_place(ops.numbers.gcd)
+    lcm_ = in_place(ops.numbers.lcm)
     hypot_ = in_place(ops.special.hypot)
     i0_ = in_place(modified_bessel.i0)
     igamma_ = in_place(incomplete_gamma.igamma)

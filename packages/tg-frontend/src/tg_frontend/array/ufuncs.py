@@ -31,9 +31,9 @@ _NAMES = {
 _METHODS = frozenset(
     """
     absolute arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil copysign cos cosh deg2rad divmod exp exp2 expm1
-    float_power floor fmax fmin fmod frexp heaviside hypot isfinite isinf isnan ldexp log log10 log1p log2 logaddexp
-    logaddexp2 logical_and logical_not logical_or logical_xor maximum minimum negative nextafter positive rad2deg
-    reciprocal sign signbit sin sinh sqrt square tan tanh trunc
+    float_power floor fmax fmin fmod frexp gcd heaviside hypot isfinite isinf isnan lcm ldexp log log10 log1p log2
+    logaddexp logaddexp2 logical_and logical_not logical_or logical_xor maximum minimum negative nextafter positive
+    rad2deg reciprocal sign signbit sin sinh sqrt square tan tanh trunc
     """.split()
 )
 _REDUCTIONS = {
