@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import update_abstractmethods
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
-import llama_cpp
 import numpy as np
 
 from ..case import Array, Case, Unsupported
@@ -20,12 +20,13 @@ class LlamaCpp(Library):
 
     def __init__(self, threads: int) -> None:
         super().__init__(threads)
-        self.version = llama_cpp.__version__
+        self.llama = import_module("llama_cpp")
+        self.version = self.llama.__version__
 
     def reading(self, path: str, held: Sequence[int], more: Sequence[int], activations: str = "float32") -> Case:
         if activations != "float32":
             raise Unsupported("llama.cpp has one kind of activations")
-        model = llama_cpp.Llama(
+        model = self.llama.Llama(
             path, n_ctx=len(held) + len(more), n_threads=self.threads, n_threads_batch=self.threads, verbose=False,
             flash_attn=False,
         )  # fmt: skip
@@ -35,7 +36,7 @@ class LlamaCpp(Library):
         def run() -> Array:
             model.n_tokens = len(held)
             model.eval(more)
-            return np.array(llama_cpp.llama_get_logits(model.ctx)[: model.n_vocab()], np.float32)
+            return np.array(self.llama.llama_get_logits(model.ctx)[: model.n_vocab()], np.float32)
 
         return Case(run, np.asarray, self.mode)
 

@@ -284,3 +284,67 @@ BAD: list[tuple[type[Exception], str, Callable[[], Any]]] = [
 def test_what_is_wrong_is_named(kind: type[Exception], match: str, bad: Callable[[], Any]) -> None:
     with pytest.raises(kind, match=match):
         bad()
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_what_failed_is_told(check: bool) -> None:
+    """For each of some matrices the place of the first failure, beside what the plain functions give."""
+    rng = np.random.default_rng(0)
+    good = rng.standard_normal((3, 5, 5)) + 5 * np.eye(5)
+    ones = good @ good.transpose(0, 2, 1)
+    bad, singular = ones.copy(), good.copy()
+    bad[1, 3, 3], singular[2, :, 2] = -1, 0
+    side = Tensor(rng.standard_normal((3, 5, 2)))
+    calls = {
+        "cholesky_ex": (ones, bad, [0, 4, 0], linalg.cholesky), "inv_ex": (good, singular, [0, 0, 3], linalg.inv),
+        "solve_ex": (good, singular, [0, 0, 3], linalg.solve), "lu_factor_ex": (good, singular, [0, 0, 3], None),
+    }  # fmt: skip
+    for name, (right, wrong, info, plain) in calls.items():
+        call, rest = getattr(linalg, name), (side,) if name == "solve_ex" else ()
+        found = call(Tensor(right), *rest, check_errors=check)
+        assert found.info.tolist() == [0, 0, 0] and found.info.dtype.name == "int32"
+        if callable(plain):
+            np.testing.assert_array_equal(found[0].numpy(), plain(Tensor(right), *rest).numpy())
+        if check:
+            with pytest.raises(ValueError, match=rf"{name}: .* {max(info)}$"):
+                call(Tensor(wrong), *rest, check_errors=True)
+        else:
+            assert call(Tensor(wrong), *rest).info.tolist() == info
+    with pytest.raises(ValueError, match="without exchanged rows"):
+        linalg.lu_factor_ex(Tensor(good), pivot=False)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(5, 3, 3), (4, 4, 4), (7, 1, 1), (6, 5, 2)])
+def test_products_of_reflections(m: int, n: int, k: int) -> None:
+    x = np.random.default_rng(m).standard_normal((2, m, n))
+    raw = [np.linalg.qr(each, mode="raw") for each in x]
+    kept, factors = np.stack([h.T for h, _ in raw]), np.stack([tau[:k] for _, tau in raw])
+    found = linalg.householder_product(Tensor(kept), Tensor(factors)).numpy()
+    if k == n:
+        np.testing.assert_allclose(found, np.stack([np.linalg.qr(each)[0] for each in x]), atol=1e-12)
+    whole = [np.eye(m) for _ in range(2)]
+    for each, (h, tau) in enumerate(zip(kept, factors, strict=True)):
+        for i in range(k):
+            v = np.concatenate([np.zeros(i), [1], h[i + 1 :, i]])
+            whole[each] = whole[each] @ (np.eye(m) - tau[i] * np.outer(v, v))
+    np.testing.assert_allclose(found, np.stack(whole)[:, :, :n], atol=1e-12)
+    with pytest.raises(ValueError, match="do not fit"):
+        linalg.householder_product(Tensor(kept[:, :1]), Tensor(factors)) if n > 1 else linalg.householder_product(
+            Tensor(kept), Tensor(factors[0]))
+
+
+def test_gradients_of_products_of_reflections() -> None:
+    rng = np.random.default_rng(0)
+    kept, factors = rng.standard_normal((4, 3)), rng.standard_normal(3)
+    a, tau = Tensor(kept, requires_grad=True), Tensor(factors, requires_grad=True)
+    weight = rng.standard_normal((4, 3))
+    (linalg.householder_product(a, tau) * Tensor(weight)).sum().backward()
+    assert a.grad is not None and tau.grad is not None
+    for grad, value, which in ((a.grad.numpy(), kept, 0), (tau.grad.numpy(), factors, 1)):
+        way = rng.standard_normal(value.shape)
+        ends = []
+        for step in (1e-6, -1e-6):
+            moved = [kept, factors]
+            moved[which] = value + step * way
+            ends.append((linalg.householder_product(*map(Tensor, moved)).numpy() * weight).sum())
+        np.testing.assert_allclose((grad * way).sum(), (ends[0] - ends[1]) / 2e-6, rtol=1e-5)

@@ -347,7 +347,7 @@ def test_beam_finds_and_remembers(
             path.unlink()
     assert device.renderer is not None
     key = result_key(device, device.renderer, sink, 1)
-    illegal = b"split(r0, 4, LANES)\nsplit(r0, 4, CONTRACT)"
+    illegal = b"split(r0, 4, LANES)\nsplit(r0, 4, LANES)"
     monkeypatch.setattr(beam, "beam_search", functools.partial(beam_search, max_rounds=0))
     for planted in (b"no such action", b"\xff\xfe", b"split(i7, 4, UPCAST)", illegal):
         diskcache.put("beam", key, planted)

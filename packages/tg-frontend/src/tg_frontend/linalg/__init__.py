@@ -5,12 +5,16 @@ its values, which are computed later: a singular one gives infinities or NaN, an
 """
 
 from ..keywords import offered
+from .checked import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
 from .cholesky import cholesky, cholesky_inverse, cholesky_solve
 from .elimination import det, inv, lu, lu_factor, lu_solve, slogdet, solve
 from .norms import cond, matrix_norm, norm, vector_norm
-from .orthogonal import qr
+from .orthogonal import householder_product, qr
 from .products import (
+    cross,
+    diagonal,
     lstsq,
+    matmul,
     matrix_exp,
     matrix_power,
     matrix_rank,
@@ -26,17 +30,24 @@ from .triangular import solve_triangular
 
 __all__ = [
     "cholesky",
+    "cholesky_ex",
     "cholesky_inverse",
     "cholesky_solve",
     "cond",
+    "cross",
     "det",
+    "diagonal",
     "eigh",
     "eigvalsh",
+    "householder_product",
     "inv",
+    "inv_ex",
     "lstsq",
     "lu",
     "lu_factor",
+    "lu_factor_ex",
     "lu_solve",
+    "matmul",
     "matrix_exp",
     "matrix_norm",
     "matrix_power",
@@ -47,6 +58,7 @@ __all__ = [
     "qr",
     "slogdet",
     "solve",
+    "solve_ex",
     "solve_triangular",
     "svd",
     "svdvals",
@@ -57,4 +69,5 @@ __all__ = [
     "vector_norm",
 ]
 
-offered(globals(), __all__, "linalg", dict.fromkeys(("matrix_power", "multi_dot", "vander", "vecdot"), "any"))
+_ANY = ("cross", "diagonal", "matmul", "matrix_power", "multi_dot", "vander", "vecdot")
+offered(globals(), __all__, "linalg", dict.fromkeys(_ANY, "any"))

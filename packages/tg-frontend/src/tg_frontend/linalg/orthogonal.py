@@ -114,3 +114,48 @@ def qr(a: Tensor, mode: str = "reduced") -> QR:
 def full_rank_signs(r: Tensor) -> Tensor:
     """1 or -1 by the diagonal of R: shape (count, k)."""
     return (diagonal_of(r) < 0).where(-1.0, 1.0).cast(r.dtype)
+
+
+def householder_product(a: Tensor, tau: Tensor) -> Tensor:
+    """The first columns of a product of reflections, as LAPACK's ``geqrf`` keeps them.
+
+    Reflection i is ``1 - tau[i] * v @ v.T``, where v is 0 above place i, 1 there, and below what ``a`` has in column i.
+
+    Args:
+      a: shape (…, m, n), with m >= n.
+      tau: shape (…, k), with k <= n.
+
+    Returns:
+      Shape (…, m, n).
+
+    Raises:
+      ValueError: if the shapes do not fit.
+      TypeError: if the dtypes are others than float32 or float64, or differ.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.householder_product(Tensor([[0.0], [1.0]]), Tensor([1.0]))
+      Tensor([[ 0.],
+              [-1.]])
+    """
+    what = "householder_product"
+    check_matrix(a, what)
+    m, n = a._ints()[-2:]
+    if not isinstance(tau, Tensor) or tau.dtype is not a.dtype:
+        raise TypeError(f"{what}: a tensor of {a.dtype.name} is wanted for tau")
+    if m < n or tau.ndim != a.ndim - 1 or tau.shape[:-1] != a.shape[:-2] or tau._ints()[-1] > n:
+        raise ValueError(f"{what}: reflections of shape {a.shape} and factors of shape {tau.shape} do not fit")
+    count, k = flat(a)._ints()[0], tau._ints()[-1]
+    rows = numbers(m, a)
+    start = eye(m, a)[:, :n].expand(count, m, n).contiguous()
+    if 0 in (count, n, k):
+        return unflat(start, a)
+
+    def step(state: Any, i: Tensor) -> tuple[Any, None]:
+        turned, kept, factors = state
+        axis = ((rows > i).where(column(kept, i), 0) + (rows == i).cast(a.dtype)).unsqueeze(2)
+        factor = factors.index_select(1, i.reshape((1,))).unsqueeze(2)
+        return (turned - axis * (factor * (adjoint(axis) @ turned)), kept, factors), None
+
+    (turned, _, _), _ = scan(step, (start, flat(a), tau.reshape((count, k))), numbers(k, a).flip(0))
+    return unflat(turned, a)

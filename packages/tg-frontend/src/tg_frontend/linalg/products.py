@@ -349,3 +349,52 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     for _ in range(1, count):
         powers.append(powers[-1] * wide)
     return Tensor.cat(*powers[:count], dim=-1) if count else wide[..., :0]
+
+
+def cross(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The vector products along an axis of three; the shapes broadcast.
+
+    Raises:
+      ValueError: if the axis has another size.
+      IndexError: if it is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.cross(Tensor([1.0, 0.0, 0.0]), Tensor([0.0, 1.0, 0.0]))
+      Tensor([0., 0., 1.])
+    """
+    return x.cross(y, dim)
+
+
+def diagonal(x: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """A diagonal of each of many matrices, as the last axis.
+
+    Args:
+      offset: how far above the main one.
+      dim1: axis of the rows.
+      dim2: axis of the columns.
+
+    Raises:
+      ValueError: if both axes are the same.
+      IndexError: if one is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.diagonal(Tensor([[1.0, 2.0], [3.0, 4.0]]), offset=1)
+      Tensor([2.])
+    """
+    return x.diagonal(offset, dim1, dim2)
+
+
+def matmul(x: Tensor, y: Tensor) -> Tensor:
+    """The products of matrices, as :meth:`Tensor.matmul` has them.
+
+    Raises:
+      ValueError: if the shapes do not fit.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.matmul(Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]]))
+      Tensor([[11.]])
+    """
+    return x.matmul(y)
