@@ -348,3 +348,11 @@ def test_gradients_of_products_of_reflections() -> None:
             moved[which] = value + step * way
             ends.append((linalg.householder_product(*map(Tensor, moved)).numpy() * weight).sum())
         np.testing.assert_allclose((grad * way).sum(), (ends[0] - ends[1]) / 2e-6, rtol=1e-5)
+
+
+def test_names_of_methods_take_complex_numbers() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((2, 3)) + 1j * rng.standard_normal((2, 3)) for _ in range(2))
+    np.testing.assert_allclose(linalg.cross(Tensor(a), Tensor(b)).numpy(), np.cross(a, b), atol=1e-14)
+    np.testing.assert_array_equal(linalg.diagonal(Tensor(a), offset=1).numpy(), np.diagonal(a, 1))
+    np.testing.assert_allclose(linalg.matmul(Tensor(a), Tensor(b.T)).numpy(), a @ b.T, atol=1e-14)
