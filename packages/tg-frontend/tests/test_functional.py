@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tg_frontend import Tensor
+from tg_frontend import Tensor, nn
 from tg_frontend.nn import functional
 
 F: Any = functional
@@ -84,6 +84,51 @@ def test_adaptive_pools_of_two_axes_and_positions(size: tuple[int, int | None]) 
     same(F.adaptive_max_pool3d(Tensor(volume), (1, *size)), most[:, :, None])
     _slopes(lambda x: F.adaptive_avg_pool2d(x, size), x)
     _slopes(lambda x: F.adaptive_max_pool2d(x, size), x)
+
+
+def _irregular(size: int, kernel: int, want: int, draw: float) -> list[slice]:
+    """Windows as Graham (2014) lays them, in the numbers of float32."""
+    step, u = np.float32((size - kernel) / max(want - 1, 1)), np.float32(draw)
+    starts = [int((np.float32(i) + u) * step) - int(u * step) for i in range(want - 1)]
+    return [slice(start, start + kernel) for start in (*starts, size - kernel)]
+
+
+@pytest.mark.parametrize("kernels, wants", [((2, 3, 2), (5, 4, 3)), ((1, 2, 2), (4, 1, 6)), ((3, 3, 1), (1, 5, 7))])
+def test_fractional_pools_and_positions(kernels: tuple[int, ...], wants: tuple[int, ...]) -> None:
+    x, draws = draw(2, 3, 7, 11, 9), np.abs(draw(2, 3, 3)).astype(np.float32)
+    sizes = x.shape[2:]
+    want, at = np.zeros((2, 3, *wants)), np.zeros((2, 3, *wants), int)
+    numbered = np.arange(np.prod(sizes)).reshape(sizes)
+    for b, c in itertools.product(range(2), range(3)):
+        windows = [_irregular(*axis) for axis in zip(sizes, kernels, wants, draws[b, c].tolist(), strict=True)]
+        for place in itertools.product(*map(range, wants)):
+            part = tuple(windows[i][k] for i, k in enumerate(place))
+            want[(b, c, *place)] = x[b, c][part].max()
+            at[(b, c, *place)] = numbered[part].flat[x[b, c][part].argmax()]
+    got, where = F.fractional_max_pool3d(Tensor(x), kernels, wants, None, True, Tensor(draws))
+    same(got, want)
+    assert (where.numpy() == at).all()
+    # the draws of two axes come the other way round, as PyTorch's do
+    flat = Tensor(draws[:, :, [2, 1]].copy())
+    most, where = F.fractional_max_pool2d(Tensor(x[:, :, 0]), kernels[1:], wants[1:], None, True, flat)
+    for b, c in itertools.product(range(2), range(3)):
+        windows = [_irregular(*axis) for axis in zip(sizes[1:], kernels[1:], wants[1:], draws[b, c, 1:], strict=True)]
+        for i, j in itertools.product(range(wants[1]), range(wants[2])):
+            assert most[b, c, i, j].item() == x[b, c, 0][windows[0][i], windows[1][j]].max()
+    assert (np.take_along_axis(x[:, :, 0].reshape(2, 3, -1), where.numpy().reshape(2, 3, -1), 2)
+            == most.numpy().reshape(2, 3, -1)).all()  # fmt: skip
+    _slopes(lambda x: F.fractional_max_pool3d(x, kernels, wants, _random_samples=Tensor(draws)), x)
+
+
+def test_fractional_pools_draw_their_windows() -> None:
+    x = Tensor(draw(1, 50, 23))
+    first, second = (nn.FractionalMaxPool2d(2, output_ratio=(0.5, 0.7))(x) for _ in range(2))
+    assert first.shape == (1, 25, 16) and (first != second).any().item()
+    for bad in ({}, {"output_size": 3, "output_ratio": 0.5}, {"output_ratio": 1.5}, {"output_size": (50, 2)}):
+        with pytest.raises(ValueError, match="fractional_max_pool2d"):
+            F.fractional_max_pool2d(x, 2, **bad)
+    with pytest.raises(ValueError, match="_random_samples"):
+        F.fractional_max_pool2d(x, 2, 3, _random_samples=Tensor.zeros(1, 1, 3))
 
 
 def test_power_pools_are_norms_of_windows() -> None:

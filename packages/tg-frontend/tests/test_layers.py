@@ -20,6 +20,8 @@ SETTINGS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "MaxPool2d": ((2, 1, 1), {}), "AvgPool2d": ((2, 1, 1, True, False), {}),
     "HuberLoss": ((), {"reduction": "sum", "delta": 0.5}), "KLDivLoss": ((), {"reduction": "batchmean"}),
     "MultiMarginLoss": ((2, 0.5), {}),
+    # One window lies at the end, whatever is drawn.
+    **{f"FractionalMaxPool{n}d": (((1, 2, 3)[-n:],), {"output_size": 1}) for n in (2, 3)},
     **{f"Adaptive{kind}Pool{n}d": ((2,), {}) for kind in ("Avg", "Max") for n in (1, 2, 3)},
     **{f"{kind}Pool{n}d": ((2,), {}) for kind in ("Avg", "Max") for n in (1, 3)},
     **{f"LPPool{n}d": ((3, 2), {}) for n in (1, 2, 3)}, **{f"MaxUnpool{n}d": ((2,), {}) for n in (1, 2, 3)},

@@ -128,6 +128,10 @@ ROWS: dict[str, Row] = {
     "MaxUnpool1d": (lambda: nn.MaxUnpool1d(2), [normal(1, 1, 3), np.array([[[0, 3, 5]]])]),
     "MaxUnpool2d": (lambda: nn.MaxUnpool2d(2), [normal(1, 1, 1, 3), np.array([[[[0, 9, 5]]]])]),
     "MaxUnpool3d": (lambda: nn.MaxUnpool3d(2), [normal(1, 1, 1, 1, 3), np.array([[[[[0, 19, 5]]]]])]),
+    "FractionalMaxPool2d": (lambda: nn.FractionalMaxPool2d(2, 3), [normal(2, 2, 5, 7)]),
+    "FractionalMaxPool3d": (lambda: nn.FractionalMaxPool3d(2, output_ratio=0.5), [normal(1, 2, 5, 4, 7)]),
+    "AdaptiveLogSoftmaxWithLoss": (
+        lambda: nn.AdaptiveLogSoftmaxWithLoss(5, 11, [3, 7], 2, True), [normal(4, 5), np.array([1, 3, 9, 6])]),
     "ChannelShuffle": (lambda: nn.ChannelShuffle(2), [normal(1, 6, 3, 2)]),
     "PixelShuffle": (lambda: nn.PixelShuffle(2), [normal(1, 8, 3, 2)]),
     "PixelUnshuffle": (lambda: nn.PixelUnshuffle(2), [normal(1, 3, 4, 6)]),

@@ -197,3 +197,35 @@ def heads_of(width: int, hidden: Tensor | None = None, mask: Tensor | None = Non
 def test_what_does_not_fit_is_said(call: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         call()
+
+
+def test_an_adaptive_softmax_is_the_softmax_of_its_clusters() -> None:
+    layer = nn.AdaptiveLogSoftmaxWithLoss(13, 23, [5, 6, 17], 2.2, head_bias=True)
+    x, targets = draw(9, 13).astype(np.float32), np.array([0, 4, 5, 6, 16, 17, 22, 2, 11])
+    head = _softmax(x @ layer.head.weight.numpy().T + layer.head.bias.numpy())  # type: ignore[union-attr]
+    parts = [head[:, :5]]
+    for i, (down, scores) in enumerate(layer.tail):
+        assert down.weight.shape == (int(13 // 2.2 ** (i + 1)), 13)
+        parts.append(head[:, 5 + i, None] * _softmax(x @ down.weight.numpy().T @ scores.weight.numpy().T))
+    want = np.log(np.concatenate(parts, -1))
+    np.testing.assert_allclose(np.exp(want).sum(-1), 1, rtol=1e-5)
+    output, loss = layer(Tensor(x), Tensor(targets))
+    same(output, want[range(9), targets])
+    same(loss, -want[range(9), targets].mean())
+    same(layer(Tensor(x[3]), Tensor(17)).output, want[3, 17])
+    same(layer.log_prob(Tensor(x)), want)
+    assert (layer.predict(Tensor(x)).numpy() == want.argmax(-1)).all()
+    same(layer(Tensor(x[:2]), Tensor([250, 3], dtype="uint8")).output, [np.nan, want[1, 3]])
+    same(layer(Tensor(x[:2]), Tensor([-1, 23])).output, [np.nan, np.nan])
+    assert sorted(nn.state.get_state_dict(layer)) == sorted(
+        ["head.weight", "head.bias", *(f"tail.{i}.{j}.weight" for i in range(3) for j in range(2))]
+    )
+    for bad in ([], [0, 5], [5, 5], [7, 5], [23]):
+        with pytest.raises(ValueError, match="cutoffs"):
+            nn.AdaptiveLogSoftmaxWithLoss(13, 23, bad)
+    with pytest.raises(ValueError, match="leave none"):
+        nn.AdaptiveLogSoftmaxWithLoss(13, 23, [5, 9], 10)
+    with pytest.raises(TypeError, match="targets are integers"):
+        layer(Tensor(x), Tensor(x[:, 0]))
+    with pytest.raises(ValueError, match=r"\(batch, 13\)"):
+        layer(Tensor(x), Tensor(targets[:3]))

@@ -205,3 +205,29 @@ class LPPool3d(Applied):
     """
 
     _method = functional.lp_pool3d
+
+
+class FractionalMaxPool2d(Applied):
+    """The maxima of windows of two axes that lie where random numbers say. See
+    :func:`tg_frontend.nn.functional.fractional_max_pool2d`.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.FractionalMaxPool2d(2, output_ratio=0.5)(Tensor.ones(1, 1, 7, 6)).shape
+      (1, 1, 3, 3)
+    """
+
+    _method = functional.fractional_max_pool2d
+
+
+class FractionalMaxPool3d(Applied):
+    """The maxima of windows of three axes that lie where random numbers say. See
+    :func:`tg_frontend.nn.functional.fractional_max_pool3d`.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.FractionalMaxPool3d(2, output_size=(1, 3, 4))(Tensor.ones(1, 1, 5, 7, 6)).shape
+      (1, 1, 1, 3, 4)
+    """
+
+    _method = functional.fractional_max_pool3d

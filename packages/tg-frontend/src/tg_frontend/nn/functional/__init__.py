@@ -83,6 +83,7 @@ from .dropping import (
     gumbel_softmax,
     rrelu,
 )
+from .fractional import fractional_max_pool2d, fractional_max_pool3d
 from .grids import affine_grid, grid_sample
 from .lookup import bilinear, embedding, embedding_bag
 from .losses import ctc_loss, multilabel_margin_loss, triplet_margin_with_distance_loss
@@ -126,6 +127,8 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
     "gaussian_nll_loss",
     "gelu",
     "glu",
