@@ -116,7 +116,14 @@ def test_systems_of_equations(lead: tuple[int, ...], backend: str) -> None:
     close(linalg.solve(Tensor(a), Tensor(np.swapaxes(b, -1, -2).copy()), left=False),
           np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), b), -1, -2))  # fmt: skip
     close(linalg.solve(Tensor(a), Tensor(b[..., 0])), x[..., 0])
-    close(linalg.lu_solve(*linalg.lu_factor(Tensor(a)), Tensor(b)), x)
+    factors = linalg.lu_factor(Tensor(a))
+    close(linalg.lu_solve(*factors, Tensor(b)), x)
+    turned, across = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
+    close(linalg.lu_solve(*factors, Tensor(b), adjoint=True), np.linalg.solve(turned, b))
+    close(linalg.lu_solve(*factors, Tensor(across.copy()), left=False), across @ np.linalg.inv(a))
+    close(linalg.lu_solve(*factors, Tensor(across.copy()), left=False, adjoint=True), across @ np.linalg.inv(turned))
+    many = some(2, *(1,) * len(lead), n, m)
+    close(linalg.lu_solve(*factors, Tensor(many)), np.linalg.solve(a, many))
     close(linalg.inv(Tensor(a)), np.linalg.inv(a))
     sign, magnitude = np.linalg.slogdet(a)
     got = linalg.slogdet(Tensor(a))
@@ -151,7 +158,7 @@ def test_what_is_made_of_singular_values(shape: tuple[int, ...]) -> None:
     assert linalg.matrix_rank(Tensor(thin)).numpy().tolist() == np.linalg.matrix_rank(thin).tolist()
     close(linalg.pinv(Tensor(thin)), np.linalg.pinv(thin))
     b = some(*shape[:-1], 2)
-    found = linalg.lstsq(Tensor(a), Tensor(b))
+    found = linalg.lstsq(Tensor(a), Tensor(b), driver="gelsd")
     close(found.solution, np.linalg.pinv(a) @ b)
     assert found.rank.numpy().tolist() == np.linalg.matrix_rank(a).tolist()
 
@@ -275,6 +282,11 @@ BAD: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "multi_dot: shapes", lambda: linalg.multi_dot([Tensor.ones(2, 2), Tensor.ones(3, 2)])),
     (ValueError, "matrix_norm: ord 'max'", lambda: linalg.matrix_norm(Tensor.ones(2, 2), "max")),
     (TypeError, "vector_norm: floats are wanted", lambda: linalg.vector_norm(Tensor([1, 2]))),
+    (ValueError, "lstsq: driver 'gelx'", lambda: linalg.lstsq(Tensor.ones(3, 2), Tensor.ones(3, 1), driver="gelx")),
+    (ValueError, "lu: elimination without", lambda: linalg.lu(Tensor.ones(3, 2), pivot=False)),
+    (ValueError, "lu_factor: elimination without", lambda: linalg.lu_factor(Tensor.ones(3, 2), pivot=False)),
+    (ValueError, "lu_factor: elimination without",
+     lambda: linalg.lu_factor_ex(Tensor.ones(3, 2), pivot=False)),
     (ValueError, "lstsq: a matrix of shape", lambda: linalg.lstsq(Tensor.ones(3, 2), Tensor.ones(2, 1))),
     (ValueError, "tensorinv: shape", lambda: linalg.tensorinv(Tensor.ones(2, 3, 4))),
 ]  # fmt: skip

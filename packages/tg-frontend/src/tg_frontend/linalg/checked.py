@@ -101,9 +101,7 @@ def lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) -
       >>> linalg.lu_factor_ex(Tensor([[1.0, 2.0], [2.0, 4.0]])).info
       Tensor(2)
     """
-    if not pivot:
-        raise ValueError("lu_factor_ex: elimination without exchanged rows is not offered")
-    both, exchanged = lu_factor(a)
+    both, exchanged = lu_factor(a, pivot=pivot)
     return LUFactorInfo(both, exchanged, _pivots(both, check_errors, "lu_factor_ex"))
 
 

@@ -236,17 +236,23 @@ class _LU(Function):
         return _with_rows(outer, back.scatter(1, order, places))
 
 
-def lu(a: Tensor) -> LU:
+def _checked_pivoting(pivot: bool, what: str) -> None:
+    if not pivot:
+        raise ValueError(f"{what}: elimination without exchanged rows is not offered")
+
+
+def lu(a: Tensor, *, pivot: bool = True) -> LU:
     """Permutations, lower and upper triangles, such that a = P @ L @ U, by elimination with partial pivoting.
 
     Args:
       a: shape (…, m, n).
+      pivot: whether rows are exchanged; they always are.
 
     Returns:
       P, L and U of shapes (…, m, m), (…, m, k), (…, k, n), k being the lesser of m and n.
 
     Raises:
-      ValueError: if there is no matrix.
+      ValueError: if there is no matrix; or rows are not to be exchanged.
       TypeError: if it holds anything else than float32 or float64.
 
     Example:
@@ -256,6 +262,7 @@ def lu(a: Tensor) -> LU:
               [0.5, 1. ]])
     """
     check_matrix(a, "lu")
+    _checked_pivoting(pivot, "lu")
     m, n = a._ints()[-2:]
     both, order, _ = _LU.apply(flat(a))
     least = min(m, n)
@@ -264,11 +271,15 @@ def lu(a: Tensor) -> LU:
     return LU(unflat(permuted, a), unflat(left, a), unflat(upper(both[:, :least, :]), a))
 
 
-def lu_factor(a: Tensor) -> LUFactor:
+def lu_factor(a: Tensor, *, pivot: bool = True) -> LUFactor:
     """Both triangles of :func:`lu` in one matrix, and the rows that were exchanged (counted from 1).
 
+    Args:
+      a: shape (…, m, n).
+      pivot: whether rows are exchanged; they always are.
+
     Raises:
-      ValueError: if there is no matrix.
+      ValueError: if there is no matrix; or rows are not to be exchanged.
       TypeError: if it holds anything else than float32 or float64.
 
     Example:
@@ -277,17 +288,22 @@ def lu_factor(a: Tensor) -> LUFactor:
       Tensor([2, 2])
     """
     check_matrix(a, "lu_factor")
+    _checked_pivoting(pivot, "lu_factor")
     both, _, exchanged = _LU.apply(flat(a))
     return LUFactor(unflat(both, a), (exchanged + 1).reshape((*a.shape[:-2], exchanged.shape[-1])))
 
 
-def lu_solve(factors: Tensor, pivots: Tensor, b: Tensor) -> Tensor:
-    """The solution of a @ x = b from what :func:`lu_factor` gave for a.
+def lu_solve(
+    factors: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False
+) -> Tensor:  # fmt: skip
+    """The solution of a @ x = b from what :func:`lu_factor` gave for a. Leading axes broadcast.
 
     Args:
       factors: shape (…, n, n).
       pivots: shape (…, n), integers.
-      b: shape (…, n, m), with the same leading axes.
+      b: shape (…, n, m), or (…, m, n) where the matrix stands on the right.
+      left: whether the matrix stands on the left; else x @ a = b is solved.
+      adjoint: whether a is transposed first.
 
     Raises:
       ValueError: if the shapes do not fit.
@@ -303,10 +319,14 @@ def lu_solve(factors: Tensor, pivots: Tensor, b: Tensor) -> Tensor:
     what = "lu_solve"
     check_matrix(factors, what, square=True)
     check_matrix(b, what)
-    if factors.shape[:-2] != b.shape[:-2] or factors.shape[-1] != b.shape[-2] or pivots.shape != factors.shape[:-1]:
+    if not left:
+        return lu_solve(factors, pivots, b.mT, adjoint=not adjoint).mT
+    if factors.shape[-1] != b.shape[-2] or pivots.shape != factors.shape[:-1]:
         raise ValueError(f"{what}: shapes {factors.shape}, {pivots.shape} and {b.shape} do not fit")
     if not dtypes.is_int(pivots.dtype):
         raise TypeError(f"{what}: pivots are integers, got a tensor of {pivots.dtype.name}")
+    factors, b = together(factors, b, what)
+    pivots = pivots.expand(*factors.shape[:-1])
     many, right = flat(factors), flat(b)
     count, n = many._ints()[:2]
     if 0 in right._ints():
@@ -322,5 +342,9 @@ def lu_solve(factors: Tensor, pivots: Tensor, b: Tensor) -> Tensor:
 
     exchanged = (pivots.cast(dtypes.int32) - 1).reshape((count, n)).transpose(0, 1)
     order, _ = scan(step, start, (rows, exchanged))
-    half = solved(many, _with_rows(right, order), False, unit=True)
-    return unflat(solved(many, half, True), b)
+    if not adjoint:
+        half = solved(many, _with_rows(right, order), False, unit=True)
+        return unflat(solved(many, half, True), b)
+    turned = many.mT
+    half = solved(turned, right, False)
+    return unflat(_with_rows(solved(turned, half, True, unit=True), order.argsort(1)), b)

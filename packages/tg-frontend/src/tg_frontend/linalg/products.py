@@ -236,7 +236,7 @@ def pinv(
     return unflat(_Pinv.apply(flat(a), atol, rtol), a)
 
 
-def lstsq(a: Tensor, b: Tensor, rcond: float | None = None) -> LeastSquares:
+def lstsq(a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> LeastSquares:
     """The least x, of all that make the sum of (a @ x - b) squared least.
 
     Args:
@@ -244,13 +244,15 @@ def lstsq(a: Tensor, b: Tensor, rcond: float | None = None) -> LeastSquares:
       b: shape (…, m, k), or (m,) for one matrix.
       rcond: singular values below it, times the greatest, count as 0; the greater of m and n times the dtype's
         epsilon if not given.
+      driver: the name of a LAPACK routine, as PyTorch takes it. All give the solution that "gelsd" gives: also "gels",
+        which needs matrices of full rank there.
 
     Returns:
       The solution (…, n, k); the sums of squares that are left (…, k), empty unless m > n; the ranks; and the singular
       values.
 
     Raises:
-      ValueError: if the shapes do not fit.
+      ValueError: if the shapes do not fit, or there is no such driver.
       TypeError: if the dtypes are others than float32 or float64, or differ.
 
     Example:
@@ -260,6 +262,8 @@ def lstsq(a: Tensor, b: Tensor, rcond: float | None = None) -> LeastSquares:
     """
     what = "lstsq"
     check_matrix(a, what)
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise ValueError(f"{what}: driver {driver!r}; gels, gelsy, gelsd or gelss are wanted")
     if b.ndim == 1:
         found = lstsq(a, b.unsqueeze(1), rcond)
         return found._replace(solution=found.solution.squeeze(-1))
