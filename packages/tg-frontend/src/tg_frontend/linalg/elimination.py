@@ -212,8 +212,9 @@ def det(a: Tensor) -> Tensor:
 
 
 class _LU(Function):
-    """Source of the gradient: F. de Hoog, R. Anderssen and M. Lukas, "Differentiation of matrix functionals using
-    triangular factorization", 2011; for square matrices."""
+    """Source of the gradient of square matrices: F. de Hoog, R. Anderssen and M. Lukas, "Differentiation of matrix
+    functionals using triangular factorization", 2011. What a longer or wider matrix has beside its square is the
+    solution of a triangular system: rows of L times U, or L times columns of U."""
 
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -225,14 +226,22 @@ class _LU(Function):
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
         grad, *_ = grads
         both, order = ctx.saved_tensors
-        n = both._ints()[1]
-        if both._ints()[2] != n:
-            raise NotImplementedError("lu: there is no gradient through matrices that are not square")
-        left, right = lower(both, -1) + eye(n, both), upper(both)
-        inner = lower(adjoint(left) @ lower(grad, -1), -1) + upper(upper(grad) @ adjoint(right))
+        m, n = both._ints()[1:]
+        k = min(m, n)
+        left, right = lower(both[:, :k, :k], -1) + eye(k, both), upper(both[:, :k, :k])
+        into_left, into_right, beside = lower(grad[:, :k, :k], -1), upper(grad[:, :k, :k]), None
+        if m > k:
+            beside = adjoint(solved(right, adjoint(grad[:, k:]), True))  # of the rows below: times the inverse of U
+            into_right = into_right - upper(adjoint(both[:, k:]) @ beside)
+        elif n > k:
+            beside = solved(adjoint(left), grad[:, :, k:], True, unit=True)
+            into_left = into_left - lower(beside @ adjoint(both[:, :, k:]), -1)
+        inner = lower(adjoint(left) @ into_left, -1) + upper(into_right @ adjoint(right))
         outer = solved(adjoint(left), adjoint(solved(right, adjoint(inner), True)), True, unit=True)
+        if beside is not None:
+            outer = outer.cat(beside, dim=1 if m > k else 2)
         back = Tensor.zeros(*order._ints(), dtype=dtypes.int32, device=order.device)
-        places = numbers(n, order).reshape((1, -1)).expand(*order.shape)
+        places = numbers(m, order).reshape((1, -1)).expand(*order.shape)
         return _with_rows(outer, back.scatter(1, order, places))
 
 
