@@ -52,12 +52,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
       tail: for each cluster, a projection to fewer features and the scores of its classes.
 
     Raises:
-      ValueError: if the cutoffs do not rise, or are not between 0 and ``n_classes``.
+      ValueError: if the cutoffs do not rise, or are not between 0 and ``n_classes``; or no feature is left for a
+        cluster.
 
     Example:
       >>> from tg_frontend import Tensor, nn
-      >>> layer = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [4, 10])
-      >>> output, loss = layer(Tensor.ones(2, 8), Tensor([3, 17]))
+      >>> layer = nn.AdaptiveLogSoftmaxWithLoss(16, 20, [4, 10])
+      >>> output, loss = layer(Tensor.ones(2, 16), Tensor([3, 17]))
       >>> output.shape, loss.shape
       ((2,), ())
     """
@@ -121,7 +122,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
         Example:
           >>> from tg_frontend import Tensor, nn
-          >>> nn.AdaptiveLogSoftmaxWithLoss(8, 20, [4, 10]).log_prob(Tensor.ones(2, 8)).exp().sum(-1).round(4)
+          >>> nn.AdaptiveLogSoftmaxWithLoss(16, 20, [4, 10]).log_prob(Tensor.ones(2, 16)).exp().sum(-1).round(4)
           Tensor([1., 1.])
         """
         head = self.head(x).log_softmax(-1)
@@ -136,7 +137,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
         Example:
           >>> from tg_frontend import Tensor, nn
-          >>> nn.AdaptiveLogSoftmaxWithLoss(8, 20, [4, 10]).predict(Tensor.ones(2, 8)).shape
+          >>> nn.AdaptiveLogSoftmaxWithLoss(16, 20, [4, 10]).predict(Tensor.ones(2, 16)).shape
           (2,)
         """
         return self.log_prob(x).argmax(-1)
