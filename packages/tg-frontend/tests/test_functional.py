@@ -120,6 +120,18 @@ def test_fractional_pools_and_positions(kernels: tuple[int, ...], wants: tuple[i
     _slopes(lambda x: F.fractional_max_pool3d(x, kernels, wants, _random_samples=Tensor(draws)), x)
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_fractional_pools_are_torchs(n: int) -> None:
+    torch: Any = pytest.importorskip("torch")
+    x, draws = draw(2, 3, *(11, 13, 7)[:n]).astype(np.float32), np.abs(draw(2, 3, n)).astype(np.float32)
+    for kernel, wants in (((2, 3, 2)[:n], (5, 4, 3)[:n]), (2, (1, 7, 5)[:n]), (3, (8, 9, 4)[:n])):
+        arguments = kernel, wants, None, True
+        of_torch = getattr(torch.nn.functional, f"fractional_max_pool{n}d")
+        most, where = of_torch(torch.from_numpy(x), *arguments, _random_samples=torch.from_numpy(draws))
+        got, places = getattr(F, f"fractional_max_pool{n}d")(Tensor(x), *arguments, _random_samples=Tensor(draws))
+        assert (got.numpy() == most.numpy()).all() and (places.numpy() == where.numpy()).all()
+
+
 def test_fractional_pools_draw_their_windows() -> None:
     x = Tensor(draw(1, 50, 23))
     first, second = (nn.FractionalMaxPool2d(2, output_ratio=(0.5, 0.7))(x) for _ in range(2))
@@ -129,6 +141,18 @@ def test_fractional_pools_draw_their_windows() -> None:
             F.fractional_max_pool2d(x, 2, **bad)
     with pytest.raises(ValueError, match="_random_samples"):
         F.fractional_max_pool2d(x, 2, 3, _random_samples=Tensor.zeros(1, 1, 3))
+
+
+@pytest.mark.parametrize("pool", [
+    lambda x: F.max_pool2d(x, 3, 2, return_indices=True), lambda x: F.adaptive_max_pool2d(x, 2, return_indices=True),
+    lambda x: F.fractional_max_pool2d(x, 3, 2, return_indices=True),
+])  # fmt: skip
+def test_the_place_of_nan_is_where_it_stands(pool: Callable[[Tensor], Any]) -> None:
+    x = draw(1, 1, 5, 5)
+    x[0, 0, 4, 3] = np.nan
+    most, where = pool(Tensor(x))
+    assert math.isnan(most[0, 0, 1, 1].item()) and where[0, 0, 1, 1].item() == 23
+    assert (x.reshape(-1)[where.numpy().reshape(-1)[:3]] == most.numpy().reshape(-1)[:3]).all()
 
 
 def test_power_pools_are_norms_of_windows() -> None:

@@ -229,3 +229,23 @@ def test_an_adaptive_softmax_is_the_softmax_of_its_clusters() -> None:
         layer(Tensor(x), Tensor(x[:, 0]))
     with pytest.raises(ValueError, match=r"\(batch, 13\)"):
         layer(Tensor(x), Tensor(targets[:3]))
+
+
+def test_an_adaptive_softmax_is_torchs() -> None:
+    torch: Any = pytest.importorskip("torch")
+    arguments = 13, 23, [5, 6, 17], 2.2, True
+    ours, theirs = nn.AdaptiveLogSoftmaxWithLoss(*arguments), torch.nn.AdaptiveLogSoftmaxWithLoss(*arguments)
+    theirs.load_state_dict({key: torch.from_numpy(t.numpy().copy()) for key, t in ours.state_dict().items()})
+    x, targets = draw(9, 13).astype(np.float32), np.array([0, 4, 5, 6, 16, 17, 22, 2, 11])
+    want = theirs(torch.from_numpy(x), torch.from_numpy(targets))
+    got = ours(Tensor(x), Tensor(targets))
+    got.loss.backward()
+    want.loss.backward()
+    for a, b in zip(got, want, strict=True):
+        same(a, b.detach().numpy())
+    same(ours.log_prob(Tensor(x)), theirs.log_prob(torch.from_numpy(x)).detach().numpy())
+    assert (ours.predict(Tensor(x)).numpy() == theirs.predict(torch.from_numpy(x)).numpy()).all()
+    slopes = dict(theirs.named_parameters())
+    for key, t in ours.state_dict().items():
+        assert t.grad is not None
+        same(t.grad, slopes[key].grad.numpy())

@@ -328,12 +328,12 @@ def lu_solve(
     what = "lu_solve"
     check_matrix(factors, what, square=True)
     check_matrix(b, what)
-    if not left:
-        return lu_solve(factors, pivots, b.mT, adjoint=not adjoint).mT
-    if factors.shape[-1] != b.shape[-2] or pivots.shape != factors.shape[:-1]:
+    if factors.shape[-1] != b.shape[-2 if left else -1] or pivots.shape != factors.shape[:-1]:
         raise ValueError(f"{what}: shapes {factors.shape}, {pivots.shape} and {b.shape} do not fit")
     if not dtypes.is_int(pivots.dtype):
         raise TypeError(f"{what}: pivots are integers, got a tensor of {pivots.dtype.name}")
+    if not left:
+        return lu_solve(factors, pivots, b.mT, adjoint=not adjoint).mT
     factors, b = together(factors, b, what)
     pivots = pivots.expand(*factors.shape[:-1])
     many, right = flat(factors), flat(b)

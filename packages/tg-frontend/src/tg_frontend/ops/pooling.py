@@ -120,9 +120,9 @@ def positions(x: A, n: int) -> tuple[A, int]:
 
 
 def first_place(seen: A, best: A, place: A, size: int, axes: tuple[int, ...]) -> A:
-    """The least number of a place where ``seen`` is its maximum along ``axes``, or NaN."""
-    best = best.detach()
-    hit = seen.detach().eq(best) | isnan(best)
+    """The least number of a place where ``seen`` is its maximum along ``axes``, which NaN is wherever it is."""
+    seen = seen.detach()
+    hit = seen.eq(best.detach()) | isnan(seen)
     return hit.where(place, size).min(axes)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tg_dtype import dtypes
 
 from ...array.ingest import value_of
+from ...ops.pooling import first_place
 from ...tensor import Tensor
 from .sizes import numbers
 
@@ -68,16 +71,11 @@ def _maxima(
         seen = seen.gather(2 + i, lines.expand(*seen.shape[: 2 + i], want * kernel, *seen.shape[3 + i :]))
         lead, rest = (1, 1) * i, (1, 1) * (n - 1 - i)
         where = where * size + at.reshape(batch, channels, *lead, want, kernel, *rest)
-    pairs = [part for sizes in zip(wants, kernels, strict=True) for part in sizes]
-    order = (0, 1, *(2 + 2 * i for i in range(n)), *(3 + 2 * i for i in range(n)))
-    windows = seen.reshape(batch, channels, *pairs).permute(*order).reshape(batch, channels, *wants, -1)
-    shape = (*x.shape[:-n], *wants)
-    most = windows.max(-1).reshape(shape)
-    if not return_indices:
-        return most
-    places = where.permute(*order).reshape(batch, channels, *wants, -1)
-    found = places.gather(-1, windows.argmax(-1, keepdim=True)).reshape(shape)
-    return most, found
+    seen = seen.reshape(batch, channels, *(part for sizes in zip(wants, kernels, strict=True) for part in sizes))
+    axes = tuple(3 + 2 * i for i in range(n))
+    best, shape = seen.max(axes, keepdim=True), (*x.shape[:-n], *wants)
+    out = best.reshape(shape)
+    return (out, first_place(seen, best, where, prod(have), axes).reshape(shape)) if return_indices else out
 
 
 def fractional_max_pool2d(
