@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -232,6 +234,47 @@ def test_gradient_reaches_what_is_seen_through_views(backend: str) -> None:
     assert found.tolist() == [[2.0] * 3, [0.0] * 3, [-2.0] * 3]
 
 
+READINGS: dict[str, Callable[[Tensor], object]] = {
+    "tolist": Tensor.tolist,
+    "numpy": Tensor.numpy,
+    "data": Tensor.data,
+    "printed": repr,
+    "array": np.asarray,
+    "item": lambda tensor: tensor.reshape(-1)[0].item() if tensor.shape else tensor.item(),
+    "float": lambda tensor: float(tensor.mean() if tensor.shape else tensor),
+    "bool": lambda tensor: bool((tensor > 0).any() if tensor.shape else tensor),
+    "html": lambda tensor: tensor._repr_html_(),
+    "pickled": pickle.dumps,
+}
+
+
+def slopes(model: nn.Sequential, read: dict[int, str]) -> list[Any]:
+    """The gradients of a loss of a model without an optimiser, some of whose values are read on the way."""
+    x = Tensor(np.linspace(-2, 2, 21, dtype=np.float32).reshape(7, 3))
+    for position, layer in enumerate(model):
+        x = layer(x)
+        if position in read:
+            READINGS[read[position]](x)
+    loss = (x - 1).square().mean()
+    if -1 in read:
+        READINGS[read[-1]](loss)
+    loss.backward()
+    found = [grad_of(tensor) for tensor in nn.state.get_parameters(model)]
+    for tensor in nn.state.get_parameters(model):
+        tensor.grad = None
+    return found
+
+
+@pytest.mark.parametrize("how", READINGS)
+def test_reading_changes_no_gradient_of_a_model_without_an_optimiser(how: str) -> None:
+    Tensor.manual_seed(3)
+    model = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.LayerNorm(5), nn.Linear(5, 5), nn.GELU(), nn.Linear(5, 2))
+    wanted = slopes(model, {})
+    for read in ({-1: how}, {0: how}, {4: how, -1: how}, dict.fromkeys(range(-1, 6), how)):
+        for found, want in zip(slopes(model, read), wanted, strict=True):
+            np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+
+
 def test_what_leaves_it_open_is_a_leaf_once_it_is_realized_or_chosen() -> None:
     x = Tensor([1.0, 2.0])
     y = (x * 2).realize()
@@ -259,6 +302,13 @@ def test_a_chain_of_realized_tensors_keeps_no_links() -> None:
         x = x + 1
         x.tolist()
     assert first() is None and x.tolist() == [4.0]
+    layer, x = nn.Linear(1, 1), Tensor([1.0])
+    first = weakref.ref(x)
+    for _ in range(3):
+        with Tensor.no_grad():
+            x = layer(x)
+        x.tolist()
+    assert first() is None
 
 
 def test_weights_of_a_small_convolution() -> None:

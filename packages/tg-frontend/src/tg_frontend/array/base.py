@@ -209,10 +209,16 @@ class Base:
             function.wanted = needs
             function.stamp = Clock.now
             out._ctx, out._wants_grad = function, True if needs else None
+            learnt = False
             for parent in parents:
                 context = parent._ctx
-                if context is not None and not context.wanted:
+                if context is None:
+                    learnt = learnt or (parent._wants_grad is None and hasattr(parent, "_parameter"))
+                elif context.learnt:
+                    learnt = True
+                elif not context.wanted:
                     parent._let_go_of_inputs()
+            function.learnt = learnt
         else:
             out._wants_grad = None if open_ and not needs else False
         enlist(out)
@@ -225,7 +231,7 @@ class Base:
 
     def _let_go_of_inputs(self) -> None:
         """Forgets where the tensor comes from if it was computed, and is no view of what it comes from."""
-        if self._ctx is None or self._ctx.lasting:
+        if self._ctx is None or self._ctx.lasting or self._ctx.learnt:
             return
         if MODE.repeating:  # what is computed again is of a graph that is being gone through
             return
@@ -340,6 +346,7 @@ class Base:
             function = Seen(st)
             function.forward(node.lazydata)
             function.parents, function.wanted, function.needs, function.stamp = (node,), True, (True,), home.written
+            function.learnt = False
             function.before, function.since = before, home.written
             self._ctx, self._wants_grad = function, True
         return self._lazy

@@ -41,7 +41,8 @@ def schedule(x: B, *others: B) -> list[ScheduleItem]:
 def realize(x: B, *others: B) -> B:
     """Computes this tensor and ``others`` now, and returns this tensor.
 
-    Those that leave ``requires_grad`` open are leaves from now on.
+    Those that leave ``requires_grad`` open are leaves from now on, also where they come from parameters of layers:
+    call ``backward`` before. What is only read stays what it was.
 
     Raises:
       MemoryError: if there is not enough memory; the message says how much was asked and is held.

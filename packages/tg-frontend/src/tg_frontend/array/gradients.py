@@ -224,7 +224,8 @@ def backward(
     elif x.requires_grad is None:
         raise RuntimeError(
             f"backward: this tensor of shape {x.shape} depends on nothing that requires a gradient; "
-            "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad()"
+            "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad(). Without that, "
+            "realize() and a backward() before this one make a result a leaf"
         )
     else:
         order = [node for node in order if node._ctx is not None and node._ctx.wanted]
@@ -268,7 +269,8 @@ def gradient(
     requires a gradient.
 
     Targets need not require a gradient; they must not refuse one (``requires_grad=False``). From a tensor that
-    leaves it open and is realised, no gradient flows to what it was computed from.
+    leaves it open and is realised, or is read and comes from no parameter of a layer, no gradient flows to what it was
+    computed from.
 
     Args:
       gradient: weight of each element, of this tensor's shape; 1 if this is a single element.

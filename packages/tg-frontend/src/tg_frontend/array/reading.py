@@ -32,7 +32,7 @@ def host_memory(x: B) -> LazyBuffer:
     x._ints()  # a size that is bound to no value must be named before anything is computed
     lazy = x.lazydata
     if not (lazy.base.is_realized and lazy.st.contiguous):
-        if x._ctx is not None and not x._ctx.lasting:
+        if x._ctx is not None and not (x._ctx.lasting or x._ctx.learnt):
             x._let_go()
         if transfer.runs_nothing(lazy.device):
             lazy = lazy.copy_to(disk.HOST)

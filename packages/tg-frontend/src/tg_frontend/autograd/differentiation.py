@@ -91,7 +91,7 @@ class Freed(Function):
 
 FREED = Freed()
 FREED.parents = FREED.needs = ()
-FREED.stamp, FREED.wanted = 0, True
+FREED.stamp, FREED.wanted, FREED.learnt = 0, True, False
 
 
 def operands_first(root: Node, through_open: bool = False, ends: Container[int] = ()) -> list[Node]:
@@ -369,7 +369,7 @@ class Gradient(Function):
         self._parents: tuple[object, ...] | None = None
         self.stamp = Clock.now
         self.wanted = any(tensor.requires_grad is True for tensor in (expansion.root, expansion.seed))
-        self.needs = (self.wanted,)
+        self.needs, self.learnt = (self.wanted,), False
 
     @property
     def parents(self) -> tuple[object, ...]:  # type: ignore[override]

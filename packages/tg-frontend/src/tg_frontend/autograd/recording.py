@@ -257,7 +257,7 @@ def stand_in(tensor: Any, value: LazyBuffer, always: bool = False) -> Any:
         same = Same()
         same.parents, same.stamp = (tensor,), Clock.now
         same.wanted = tensor._wants_grad is True
-        same.needs = (same.wanted,)
+        same.needs, same.learnt = (same.wanted,), tensor._ctx is not None and tensor._ctx.learnt
         out._ctx, out._wants_grad = same, True if same.wanted else None
     return out
 

@@ -88,12 +88,13 @@ class Function:
       parents: the operands, as the tensors that they were; set only when a gradient may be wanted.
       needs: for each operand, whether its gradient is wanted.
       wanted: whether some operand required a gradient. If none did but one left it open, only ``gradient`` looks here.
+      learnt: whether it depends on a parameter of a layer that leaves open whether it requires a gradient.
       stamp: number of the last write to any memory when it was applied, to notice if an operand was written to since.
       view: whether the result shares the operand's memory.
       lasting: whether the operands stay known when the result is read or used, though no gradient is required.
     """
 
-    __slots__ = ("needs", "parents", "stamp", "wanted")
+    __slots__ = ("learnt", "needs", "parents", "stamp", "wanted")
 
     view: ClassVar[bool] = False
     lasting: ClassVar[bool] = False
@@ -101,6 +102,7 @@ class Function:
     parents: tuple[object, ...]
     needs: tuple[bool, ...]
     wanted: bool
+    learnt: bool
     stamp: int
     forward: Callable[..., LazyBuffer]
 
