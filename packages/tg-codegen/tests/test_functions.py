@@ -199,7 +199,30 @@ def test_exp2_of_integers_is_exact(on_arrays: Callable[..., Array]) -> None:
     assert (on_arrays(arithmetic(x.alu(Ops.EXP2), Plain()), {x: data}) == 2.0 ** data.astype(np.float64)).all()
 
 
-LENGTHS = {Ops.EXP: 24, Ops.EXP2: 21, Ops.LOG: 29, Ops.TANH: 33, Ops.ERF: 45, Ops.SIN: 85, Ops.COS: 85}
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("op", EXACT, ids=lambda op: op.name.lower())
+def test_no_step_underflows_on_the_way_to_zero_or_a_normal_result(
+    op: Ops, dtype: DType, on_arrays: Callable[..., Array]
+) -> None:
+    """Processors leave what is below the normal range to microcode, which takes ten times as long."""
+    real, tiny = FLOATS[dtype][0], np.finfo(FLOATS[dtype][0]).tiny
+    random = np.random.default_rng(11)
+    # but for narrow bands beside which a part of the result is 0
+    parts = [random.uniform(*ends, COUNT) for ends in ((0.002, 8), (10.1, 26), (28, 85))]
+    sizes = np.concatenate([*parts, [800.0, np.inf]])
+    data = np.concatenate([sizes, -sizes]).astype(real)
+    with np.errstate(all="ignore"):
+        found = EXACT[op](data.astype(Long)).astype(real)
+    data = data[(found == 0) | (np.abs(found) >= tiny) | np.isnan(found)]
+    x = operand(dtype)
+    for renderer in (Plain(), Plain(doubles=False, shifts=False)) if dtype is dtypes.float32 else (Plain(),):
+        made = arithmetic(x.alu(op), renderer)
+        with np.errstate(all="ignore", under="raise"):
+            for fused in (True, False):
+                on_arrays(made, {x: data}, fused)
+
+
+LENGTHS = {Ops.EXP: 25, Ops.EXP2: 22, Ops.LOG: 29, Ops.TANH: 33, Ops.ERF: 46, Ops.SIN: 85, Ops.COS: 85}
 
 
 @pytest.mark.parametrize("op", LENGTHS, ids=lambda op: op.name.lower())

@@ -7,7 +7,7 @@ float32, where 1 - erfc x need not know it to its last digit, the exponential of
 
 from __future__ import annotations
 
-from .exponential import exp, expm1_reduced, reduced, scaled
+from .exponential import exp_reduced, expm1_reduced, reduced, scaled
 from .number import Format, Number, parts
 
 # erf(x) / x - 1 in x**2
@@ -43,8 +43,9 @@ _FAR_REST = -4.625318921008717e-17  # the last coefficient for float64 less the 
 
 def _far(size: Number, f: Format) -> Number:
     """erfc x for x >= 0.8."""
-    center, largest = (2.0, 10.5) if f.single else (4.0, 28.0)
-    x = size.at_most(largest)
+    center, largest = (2.0, 10.06) if f.single else (4.0, 27.23)
+    none = size > largest  # as for exp
+    x = none.where(center, size)
     t = (x - center) / (x + center)
     twice = x * 2.0
     below = f.kept(twice + 1.0, 2.0 * largest + 1.0)
@@ -55,14 +56,19 @@ def _far(size: Number, f: Format) -> Number:
     first = f.leading(x)
     lost = (twice - (below - 1.0)) * smooth
     r, n = reduced(-(first * first), f, (first - x).fma(x + first, lost * -0.87))
-    return scaled(expm1_reduced(r, f).fma(smooth, smooth), n, f)
+    return none.where(0.0, scaled(expm1_reduced(r, f).fma(smooth, smooth), n, f))
 
 
 def erf(x: Number, f: Format) -> Number:
     """2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
     size = f.size(x)
     near = x.fma((x * x).series(_NEAR_SINGLE if f.single else _NEAR_DOUBLE), x)
-    rest = exp(size.series(_LOG_SINGLE) * size, f) if f.single else _far(size, f)
+    some = size.at_most(4.0 if f.single else 6.0)  # beyond, it is 1 less a quarter of its last place or less
+    if f.single:
+        r, n = reduced(some.series(_LOG_SINGLE) * some, f)
+        rest = exp_reduced(r, f) * n.power(f)
+    else:
+        rest = _far(some, f)
     return (size < 1.0).where(near, f.signed_as(1.0 - rest, f.sign(x)))
 
 

@@ -107,13 +107,18 @@ def expm1_reduced(r: Number, f: Format) -> Number:
 def exp(x: Number, f: Format, less: int = 0) -> Number:
     """e**x / 2**less."""
     # beyond these limits it is infinite or 0 anyway
-    r, n = reduced(x.at_most(90.0 if f.single else 711.0).at_least(-104.5 if f.single else -746.0), f)
-    return scaled(exp_reduced(r, f), n, f, less)
+    none = x < (-104.0 if f.single else -746.0)
+    r, n = reduced(none.where(0.0, x).at_most(90.0 if f.single else 711.0), f)
+    # What rounds to 0 is not computed: results below the normal range take ten times as long on processors that leave
+    # them to microcode, and a softmax that is masked with -inf has little else. Source: Intel 64 and IA-32
+    # Architectures Optimization Reference Manual, "Floating-Point Exceptions in SSE and SSE2/SSE3 Code".
+    return none.where(0.0, scaled(exp_reduced(r, f), n, f, less))
 
 
 def exp2(x: Number, f: Format) -> Number:
     """2**x."""
-    x = x.at_most(f.bias + 2.0).at_least(-(f.bias + f.mantissa + 1.0))
+    none = x < -(f.bias + f.mantissa + 0.0)  # as for exp
+    x = none.where(0.0, x).at_most(f.bias + 2.0)
     coefficients = _EXP2_SINGLE if f.single else _EXP2_DOUBLE
     direct = f.scales or not f.shifts
     # Else results below the normal range are computed 2**64 times too large and scaled at the end, with one rounding.
@@ -122,9 +127,9 @@ def exp2(x: Number, f: Format) -> Number:
     n = nearest(moved, 1.0, f)
     rest = moved - n.value
     if direct:
-        return scaled(rest.fma(rest.series(coefficients), 1.0), n, f)
+        return none.where(0.0, scaled(rest.fma(rest.series(coefficients), 1.0), n, f))
     twice = rest.fma(rest.series([2 * c for c in coefficients]), 2.0)
-    return (twice * n.power(f, 1)) * small.where(x.like(2.0**-64), 1.0)
+    return none.where(0.0, (twice * n.power(f, 1)) * small.where(x.like(2.0**-64), 1.0))
 
 
 def expm1(x: Number, f: Format) -> Number:

@@ -58,8 +58,9 @@ def _magnitude(size: Number, y: Number, f: Format) -> Number:
     total = first + rest
     limit = f.bias + f.mantissa + 3.0
     inside = f.size(total) < limit
-    first = inside.where(first, total.at_most(limit).at_least(-limit))
-    rest = inside.where(rest, 0.0)
+    none = total < -(f.bias + f.mantissa + 1.0)  # rounds to 0: see exp
+    first = inside.where(first, total.at_most(limit))
+    first, rest = none.where(0.0, first), inside.where(rest, 0.0)
     n = nearest(first + rest, 1.0, f)
     # r = (first - n) * log 2 + rest * log 2, and what rounding it loses.
     first = first - n.value
@@ -67,7 +68,7 @@ def _magnitude(size: Number, y: Number, f: Format) -> Number:
     rest = rest - (whole - first)
     high, low = parts(_LOG_2, _LOG_2_REST, f.half)
     r = whole * high + (whole.fma(low, rest * _LOG_2))
-    return scaled(exp_reduced(r, f), n, f)
+    return none.where(0.0, scaled(exp_reduced(r, f), n, f))
 
 
 def power(x: Number, y: Number, f: Format) -> Number:
