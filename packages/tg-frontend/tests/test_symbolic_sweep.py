@@ -105,6 +105,7 @@ CASES |= {
     "exponential": ("x", lambda x: x.exponential() >= 0),
     "cauchy": ("x", lambda x: x.cauchy() < 1e9),
     "geometric": ("x", lambda x: x.geometric(0.5) >= 1),
+    "poisson": ("x", lambda x: x.abs().poisson() >= 0),
     "log_normal": ("x", lambda x: x.log_normal() >= 0),
     "exponential_": ("x", lambda x: (x + 0).contiguous().exponential_() >= 0),
     "cauchy_": ("x", lambda x: (x + 0).contiguous().cauchy_() < 1e9),

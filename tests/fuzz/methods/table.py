@@ -143,7 +143,7 @@ And ``nextafter``, which gives another number in every dtype.
 """
 RANDOM = frozenset(
     "dropout glorot_uniform kaiming_normal kaiming_uniform multinomial normal rand rand_like randint randn randn_like "
-    "randint_like randperm scaled_uniform uniform bernoulli exponential cauchy geometric log_normal "
+    "randint_like randperm scaled_uniform uniform bernoulli exponential cauchy geometric log_normal poisson "
     "exponential_ cauchy_ geometric_ log_normal_ normal_ uniform_ bernoulli_ random_ "
     "xavier_uniform xavier_normal".split()
 )

@@ -138,6 +138,7 @@ class Tensor(Array):
     cauchy = ops.distributions.cauchy
     geometric = ops.distributions.geometric
     log_normal = ops.distributions.log_normal
+    poisson = ops.poisson.poisson
     exponential_ = ops.distributions.exponential_
     cauchy_ = ops.distributions.cauchy_
     geometric_ = ops.distributions.geometric_

@@ -128,21 +128,53 @@ def threefry(key: Words, counter: Words) -> Words:
     return x0, x1
 
 
+class Stream:
+    """Random words for each element of a shape, which may be asked for again.
+
+    Args:
+      shape: of the elements.
+      device: where they are computed.
+
+    Raises:
+      ValueError: if there are more than 2**32 elements.
+    """
+
+    def __init__(self, shape: tuple[sint, ...], device: str) -> None:
+        if upper(prod(shape)) > 1 << 32:
+            raise ValueError(f"rand: shape {shape} has more than 2**32 elements")
+        self.shape, self.device, self._drawn = shape, device, _stream(device)
+
+    def words(self) -> Words:
+        """Two independent uniform words for each element, uint32."""
+        low, high = self._at(LazyBuffer.iota(prod(self.shape), dtypes.uint32, self.device))
+        return low.reshape(self.shape), high.reshape(self.shape)
+
+    def words_along(self, place: LazyBuffer) -> Words:
+        """The two words of one element of each row along the last axis.
+
+        Args:
+          place: which one: the shape but for its last axis, whose size is no symbol.
+        """
+        *lead, last = self.shape
+        size = prod(lead)
+        start = LazyBuffer.iota(size, dtypes.uint32, self.device)
+        start = start.alu(Ops.MUL, start.const_like(upper(last)))
+        low, high = self._at(start.alu(Ops.ADD, place.reshape((size,)).cast(dtypes.uint32)))
+        return low.reshape(tuple(lead)), high.reshape(tuple(lead))
+
+    def _at(self, place: LazyBuffer) -> Words:
+        """The words at positions (count,)."""
+        words = [self._drawn.shrink(((i, i + 1),)).expand(place.shape) for i in range(_KEY_WORDS)]
+        return threefry((words[0], words[1]), (place, words[2]))
+
+
 def random_words(shape: tuple[sint, ...], device: str) -> Words:
     """Two independent uniform words for each element, uint32, from a stream of their own.
 
     Raises:
       ValueError: if there are more than 2**32 elements.
     """
-    size = prod(shape)
-    if upper(size) > 1 << 32:
-        raise ValueError(f"rand: shape {shape} has more than 2**32 elements")
-    stream = _stream(device)
-    flat = (size,)
-    words = [stream.shrink(((i, i + 1),)).expand(flat) for i in range(_KEY_WORDS)]
-    place = LazyBuffer.iota(size, dtypes.uint32, device)
-    low, high = threefry((words[0], words[1]), (place, words[2]))
-    return low.reshape(shape), high.reshape(shape)
+    return Stream(shape, device).words()
 
 
 def uniform_fractions(words: Words, dtype: DType) -> LazyBuffer:
