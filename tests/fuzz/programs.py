@@ -265,6 +265,11 @@ def drawn(pick: random.Random, length: int, sizes: Sequence[int] = SIZES, smooth
         adopt()
         if writes:
             of_one_type(call)
+        if row.wide:
+            wide = "float64" if smooth else pick.choice(("float32", "float64"))
+            for n in refs:
+                if pool.values[n].kind == "f":
+                    program.steps[n] = Input(pool.values[n].array, wide)
         for k, array in enumerate(arrays):
             program.steps.append(Step(call, k if isinstance(result, (tuple, list)) else None))
             kept = array.astype(np.float64) if array.dtype.kind == "f" else array

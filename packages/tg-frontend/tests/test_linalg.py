@@ -205,6 +205,10 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[], Array]]] = {
     "eigh": (lambda a: linalg.eigh(a + a.T).eigenvectors ** 2 * linalg.eigh(a + a.T).eigenvalues, lambda: some(4, 4)),
     "svd": (lambda a: linalg.svd(a, False).U ** 2 * linalg.svd(a, False).S, lambda: some(5, 3)),
     "pinv": (linalg.pinv, lambda: some(5, 3)),
+    "geqrf": (lambda a: a.geqrf().a.sin() + a.geqrf().tau.unsqueeze(1), lambda: some(2, 5, 3)),
+    "ormqr": (lambda a: a.ormqr(a[0], a @ a.T, transpose=True), lambda: some(5, 3)),
+    "logdet": (lambda a: (a @ a.T).logdet(), lambda: some(3, 3) + 3 * np.eye(3)),
+    "the method svd": (lambda a: a.svd().U ** 2 * a.svd().S + a.svd().V.sum(0) ** 2, lambda: some(5, 3)),
     "matrix_exp": (linalg.matrix_exp, lambda: some(4, 4) * 3),
     "triangular": (lambda a: linalg.solve_triangular(a, a @ a, upper=True), lambda: some(4, 4) + 3 * np.eye(4)),
     "nuclear": (lambda a: linalg.matrix_norm(a, "nuc"), lambda: some(3, 4)),
@@ -378,3 +382,114 @@ def test_names_of_methods_take_complex_numbers() -> None:
     np.testing.assert_allclose(linalg.cross(Tensor(a), Tensor(b)).numpy(), np.cross(a, b), atol=1e-14)
     np.testing.assert_array_equal(linalg.diagonal(Tensor(a), offset=1).numpy(), np.diagonal(a, 1))
     np.testing.assert_allclose(linalg.matmul(Tensor(a), Tensor(b.T)).numpy(), a @ b.T, atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (2, 3, 7, 1), (1, 6), (0, 3), (2, 3, 0)], ids=str)
+def test_reflections_as_lapack_keeps_them(shape: tuple[int, ...]) -> None:
+    """Q times R is the matrix, and Q is applied from both sides as it is."""
+    a = some(*shape)
+    *lead, m, n = shape
+    kept, tau = Tensor(a).geqrf()
+    assert kept.shape == shape and tau.shape == (*lead, min(m, n))
+
+    def each(t: Array) -> list[Array]:
+        return list(t.reshape(-1, *t.shape[len(lead) :])) if t.size else []
+
+    for one, got, factors in zip(*map(each, (a, kept.numpy(), tau.numpy())), strict=True):
+        h, theirs = np.linalg.qr(one, mode="raw")
+        np.testing.assert_allclose(got, h.T, atol=1e-12)
+        np.testing.assert_allclose(factors, theirs, atol=1e-12)
+    right = np.triu(kept.numpy())
+    close(kept.ormqr(tau, Tensor(right)), a)
+    close(kept.ormqr(tau, Tensor(a), transpose=True), right)
+    b = some(*lead, 2, m)
+    whole = kept.ormqr(tau, Tensor(np.broadcast_to(np.eye(m), (*lead, m, m)).copy())).numpy()
+    close(kept.ormqr(tau, Tensor(b), left=False), b @ whole)
+    close(kept.ormqr(tau, Tensor(b), left=False, transpose=True), b @ np.swapaxes(whole, -1, -2))
+    if m >= n:
+        close(kept.orgqr(tau), whole[..., :n])
+
+
+def test_columns_that_need_no_reflection() -> None:
+    kept, tau = Tensor([[2.0, 1.0], [0.0, 3.0]]).geqrf()
+    assert kept.tolist() == [[2.0, 1.0], [0.0, 3.0]] and tau.tolist() == [0.0, 0.0]
+    kept, tau = Tensor.zeros(3, 2).geqrf()
+    assert kept.tolist() == [[0.0, 0.0]] * 3 and tau.tolist() == [0.0, 0.0]
+
+
+def test_methods_of_tensors() -> None:
+    """What PyTorch's methods have that its module of functions has not."""
+    a, b, s = some(5, 5) + 3 * np.eye(5), some(5, 2), definite(5, 5)
+    x = Tensor(a)
+    close(x.adjoint(), a.T)
+    close(x.inverse(), np.linalg.inv(a))
+    close(Tensor(s).cholesky(upper=True), np.linalg.cholesky(s).T)
+    close(Tensor(b).cholesky_solve(Tensor(s).cholesky(True), True), np.linalg.solve(s, b), 1e-6)
+    close(Tensor(s).logdet(), np.linalg.slogdet(s)[1])
+    assert np.isnan(Tensor([[0.0, 1.0], [1.0, 0.0]]).logdet().item())
+    assert Tensor.zeros(2, 2).logdet().item() == -inf
+    both, pivots = x.lu()
+    close(Tensor(b).lu_solve(both, pivots), np.linalg.solve(a, b))
+    assert [t.tolist() for t in Tensor.ones(2, 2).lu(get_infos=True)] == [[[1.0, 1.0], [1.0, 0.0]], [1, 2], 2]
+    for upper in (False, True):
+        for transpose in (False, True):
+            t = np.triu(a) if upper else np.tril(a)
+            got = Tensor(b).triangular_solve(x, upper, transpose)
+            close(got.solution, np.linalg.solve(t.T if transpose else t, b))
+            close(got.cloned_coefficient, a)
+    close(x.pinverse(), np.linalg.pinv(a))
+    near = np.diag([1.0, 1e-3])
+    close(Tensor(near).pinverse(1e-2), np.diag([1.0, 0.0]))
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 4)], ids=str)
+def test_the_forms_of_svd_and_qr(shape: tuple[int, ...]) -> None:
+    a = some(*shape)
+    m, n = shape[-2:]
+    k = min(m, n)
+    want = np.linalg.svd(a, compute_uv=False)
+
+    def product(u: Array, s: Array, vh: Array) -> None:
+        close(Tensor(u[..., :k] * s[..., None, :] @ vh[..., :k, :]), a)
+        close(Tensor(s), want)
+
+    u, s, v = (t.numpy() for t in Tensor(a).svd())
+    assert u.shape[-2:] == (m, k) and v.shape[-2:] == (n, k)
+    product(u, s, np.swapaxes(v, -1, -2))
+    u, s, v = (t.numpy() for t in Tensor(a).svd(some=False))
+    assert u.shape[-2:] == (m, m) and v.shape[-2:] == (n, n)
+    product(u, s, np.swapaxes(v, -1, -2))
+    for full in (False, True):
+        u, s, vh = (t.numpy() for t in Tensor(a).svd(full_matrices=full))
+        assert u.shape[-1] == (m if full else k) and vh.shape[-2] == (n if full else k)
+        product(u, s, vh)
+    u, s, v = (t.numpy() for t in Tensor(a).svd(compute_uv=False))
+    assert not u.any() and not v.any() and u.shape[-2:] == (m, m) and v.shape[-2:] == (n, n)
+    close(Tensor(s), want)
+    q, r = Tensor(a).qr(some=False)
+    assert q.shape[-2:] == (m, m) and r.shape == shape
+    close(q @ r, a)
+    with pytest.raises(TypeError, match=r"^Tensor.svd: some and full_matrices"):
+        Tensor(a).svd(some=False, full_matrices=True)
+
+
+METHODS: list[tuple[type[Exception], str, Callable[[], Any]]] = [
+    (ValueError, "inverse: .*are not square", lambda: Tensor.ones(2, 3).inverse()),
+    (TypeError, "det: .*matrices of int32", lambda: Tensor([[1, 2], [3, 4]]).det()),
+    (TypeError, "cholesky: complex numbers", lambda: Tensor([[1j]]).cholesky()),
+    (TypeError, "matrix_power: .*n is an integer", lambda: Tensor.eye(2).matrix_power(1.5)),  # type: ignore[arg-type]
+    (ValueError, "lu: .*without exchanged rows", lambda: Tensor.eye(2).lu(pivot=False)),
+    (ValueError, "ormqr: shapes", lambda: Tensor.eye(3).ormqr(Tensor.ones(3), Tensor.ones(2, 2))),
+    (ValueError, "ormqr: reflections of shape", lambda: Tensor.eye(3).ormqr(Tensor.ones(2, 3), Tensor.ones(3, 2))),
+    (TypeError, "ormqr: reflections of float32 and",
+     lambda: Tensor.eye(3).ormqr(Tensor.ones(3), Tensor.ones(3, 2, dtype="float64"))),
+    (ValueError, "triangular_solve: .*are not square", lambda: Tensor.ones(2, 1).triangular_solve(Tensor.ones(2, 3))),
+    (ValueError, "geqrf: .* no matrix", lambda: Tensor.ones(3).geqrf()),
+    (ValueError, "adjoint: .*a matrix is wanted", lambda: Tensor.ones(3).adjoint()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "match", "bad"), METHODS)
+def test_what_is_wrong_names_the_method(kind: type[Exception], match: str, bad: Callable[[], Any]) -> None:
+    with pytest.raises(kind, match=rf"^Tensor\.{match}"):
+        bad()

@@ -5,14 +5,14 @@ Each module adds its rows to the table when it is imported. Their order decides 
 
 # isort: off
 from . import elementwise, movement, reductions, indexing, products, creation, values, arrangement, losses, order
-from . import parts, special, windows, copies
+from . import parts, special, windows, copies, decompositions
 
 # isort: on
 from .table import MOST, NOT_A_COMPUTATION, RANDOM, ROWS, Array, Call, Pool, Ref, Value
 
 __all__ = [
     "MOST", "NOT_A_COMPUTATION", "RANDOM", "ROWS", "Array", "Call", "Pool", "Ref", "Value", "arrangement", "copies",
-    "creation",
+    "creation", "decompositions",
     "elementwise", "indexing", "losses", "movement", "order", "parts", "products", "reductions", "special", "values",
     "windows",
 ]  # fmt: skip

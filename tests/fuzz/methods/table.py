@@ -68,12 +68,14 @@ class Row:
       exact: whether exact operands give an exact result.
       wants_exact: whether it jumps, so that only exact operands have one right result.
       smooth: whether finite differences tell its gradient.
+      wide: whether its operands, which are new ones, are of one dtype, float32 or float64.
     """
 
     draw: Callable[[Pool, int], Call | None]
     exact: bool = False
     wants_exact: bool = False
     smooth: bool = False
+    wide: bool = False
 
 
 @dataclass

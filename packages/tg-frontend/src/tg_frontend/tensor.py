@@ -415,6 +415,28 @@ class Tensor(Array):
     stft = spectra.stft
     istft = spectra.istft
 
+    # *** decompositions of matrices ***
+
+    adjoint = ops.decompositions.adjoint
+    cholesky = ops.decompositions.cholesky
+    cholesky_inverse = ops.decompositions.cholesky_inverse
+    cholesky_solve = ops.decompositions.cholesky_solve
+    det = ops.decompositions.det
+    geqrf = ops.decompositions.geqrf
+    inverse = ops.decompositions.inverse
+    logdet = ops.decompositions.logdet
+    lu = ops.decompositions.lu
+    lu_solve = ops.decompositions.lu_solve
+    matrix_exp = ops.decompositions.matrix_exp
+    matrix_power = ops.decompositions.matrix_power
+    orgqr = ops.decompositions.orgqr
+    ormqr = ops.decompositions.ormqr
+    pinverse = ops.decompositions.pinverse
+    qr = ops.decompositions.qr
+    slogdet = ops.decompositions.slogdet
+    svd = ops.decompositions.svd
+    triangular_solve = ops.decompositions.triangular_solve
+
     # *** networks ***
 
     relu = ops.activation.relu

@@ -173,6 +173,10 @@ def diff(z: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = N
     return composed(*out)
 
 
+def adjoint(x: Any) -> Any:
+    return x.mH
+
+
 def conj(z: Any) -> Any:
     return composed(kept(z._parts[0]), -z._parts[1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..array.array import Array
+from ..ops import decompositions
 from .algebra import minus, plus
 from .arithmetic import add, mul
 from .componentwise import conj
@@ -43,6 +44,10 @@ _matmul = bilinear("matmul")
 
 def rmatmul(t: Any, w: Any) -> Any:
     return matmul(t, w, True)
+
+
+def matrix_power(x: Any, n: int) -> Any:
+    return decompositions.matrix_power(x, n)
 
 
 def vdot(t: Any, x: Any) -> Any:

@@ -47,6 +47,7 @@ RULES: dict[str, Callable[..., Any]] = {
     },
     # parts
     "conj": componentwise.conj,
+    "adjoint": componentwise.adjoint,
     "conj_physical": componentwise.conj,
     "resolve_conj": componentwise.itself,
     "view_as_real": componentwise.view_as_real,
@@ -69,6 +70,7 @@ RULES: dict[str, Callable[..., Any]] = {
     },
     # products
     "matmul": products.matmul,
+    "matrix_power": products.matrix_power,
     "vdot": products.vdot,
     "linear": products.linear,
     "einsum": products.einsum,

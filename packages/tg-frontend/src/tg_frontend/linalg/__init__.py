@@ -5,6 +5,8 @@ its values, which are computed later: a singular one gives infinities or NaN, an
 """
 
 from ..keywords import offered
+from ..ops.decompositions import Above
+from . import methods
 from .checked import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
 from .cholesky import cholesky, cholesky_inverse, cholesky_solve
 from .elimination import det, inv, lu, lu_factor, lu_solve, slogdet, solve
@@ -70,4 +72,5 @@ __all__ = [
 ]
 
 _ANY = ("cross", "diagonal", "matmul", "matrix_power", "multi_dot", "vander", "vecdot")
+Above.linalg = methods
 offered(globals(), __all__, "linalg", dict.fromkeys(_ANY, "any"))

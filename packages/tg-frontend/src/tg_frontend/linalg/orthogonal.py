@@ -18,11 +18,33 @@ class QR(NamedTuple):
     R: Tensor
 
 
-def reflected(a: Tensor) -> tuple[Tensor, Tensor]:
-    """All of Q (count, m, m) and of R (count, m, n) of (count, m, n), one reflection after the other.
+def _reflection(rest: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What makes zeros in column ``k`` of (count, m, n) below the diagonal.
 
     A column that is scaled by its greatest element first neither overflows nor vanishes when it is squared.
+
+    Returns:
+      The axis v (count, m, 1); the factor f (count, 1, 1) of the reflection 1 - f * v @ v.T, 0 where nothing is to be
+      done; and what the axis has on the diagonal (count, 1).
     """
+    here = (rows >= k).where(column(rest, k), 0)
+    most = here.abs().max(1, keepdim=True)
+    scaled = here / (most == 0).where(1, most)
+    first = (rows == k).where(scaled, 0).sum(1, keepdim=True)
+    beyond = (rows > k).where(scaled, 0)
+    rest_norm = (beyond * beyond).sum(1, keepdim=True)
+    size = (first * first + rest_norm).sqrt()
+    signed = (first < 0).where(-size, size)
+    pivot = first + signed
+    axis = (rows == k).where(pivot, beyond)
+    # nothing is left to reflect where all below is 0 already
+    length = pivot * pivot + rest_norm
+    factor = ((rest_norm == 0) | (length == 0)).where(0, 2 / (length == 0).where(1, length))
+    return axis.unsqueeze(2), factor.unsqueeze(2), pivot
+
+
+def reflected(a: Tensor) -> tuple[Tensor, Tensor]:
+    """All of Q (count, m, m) and of R (count, m, n) of (count, m, n), one reflection after the other."""
     count, m, n = a._ints()
     rows = numbers(m, a)
     start = eye(m, a).expand(count, m, m).contiguous()
@@ -31,26 +53,42 @@ def reflected(a: Tensor) -> tuple[Tensor, Tensor]:
 
     def step(state: Any, k: Tensor) -> tuple[Any, None]:
         rest, turned = state
-        here = (rows >= k).where(column(rest, k), 0)
-        most = here.abs().max(1, keepdim=True)
-        scaled = here / (most == 0).where(1, most)
-        first = (rows == k).where(scaled, 0).sum(1, keepdim=True)
-        beyond = (rows > k).where(scaled, 0)
-        rest_norm = (beyond * beyond).sum(1, keepdim=True)
-        size = (first * first + rest_norm).sqrt()
-        signed = (first < 0).where(-size, size)
-        pivot = first + signed
-        axis = (rows == k).where(pivot, beyond)
-        # nothing is left to reflect where all below is 0 already
-        length = pivot * pivot + rest_norm
-        factor = ((rest_norm == 0) | (length == 0)).where(0, 2 / (length == 0).where(1, length))
-        axis, factor = axis.unsqueeze(2), factor.unsqueeze(2)
+        axis, factor, _ = _reflection(rest, rows, k)
         rest = rest - axis * (factor * (adjoint(axis) @ rest))
         turned = turned - ((turned @ axis) * factor) * adjoint(axis)
         return (rest, turned), None
 
     (rest, turned), _ = scan(step, (a, start), numbers(min(m, n), a))
     return turned, upper(rest)
+
+
+def reflections(a: Tensor) -> tuple[Tensor, Tensor]:
+    """R and the axes of the reflections in one matrix (…, m, n), and their factors (…, min(m, n)): LAPACK's ``geqrf``.
+
+    Raises:
+      ValueError: if there is no matrix.
+      TypeError: if it holds anything else than float32 or float64.
+    """
+    check_matrix(a, "geqrf")
+    many = flat(a)
+    count, m, n = many._ints()
+    least = min(m, n)
+    if 0 in (count, m, n):
+        return a * 1, Tensor.zeros(*a._ints()[:-2], least, dtype=a.dtype, device=a.device)
+    rows = numbers(m, a)
+
+    def step(rest: Tensor, k: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        axis, factor, pivot = _reflection(rest, rows, k)
+        rest = rest - axis * (factor * (adjoint(axis) @ rest))
+        unit = (factor.squeeze(2) == 0).where(1, pivot)  # an axis counts as 1 on the diagonal
+        below = (rows > k).where(axis.squeeze(2) / unit, 0)
+        return rest, (below, (factor.squeeze(2) * pivot * pivot).squeeze(1))
+
+    rest, (axes, factors) = scan(step, many, numbers(least, a))
+    axes = axes.permute(1, 2, 0)
+    if n > m:
+        axes = axes.pad(((0, 0), (0, 0), (0, n - m)))
+    return unflat(upper(rest) + axes, a), factors.transpose(0, 1).reshape((*a.shape[:-2], least))
 
 
 class _QR(Function):
@@ -139,17 +177,55 @@ def householder_product(a: Tensor, tau: Tensor) -> Tensor:
               [-1.]])
     """
     what = "householder_product"
-    check_matrix(a, what)
+    _check_reflections(a, tau, what)
     m, n = a._ints()[-2:]
+    if m < n or tau._ints()[-1] > n:
+        raise ValueError(f"{what}: reflections of shape {a.shape} and factors of shape {tau.shape} do not fit")
+    many = flat(a)
+    start = eye(m, a)[:, :n].expand(many._ints()[0], m, n).contiguous()
+    return unflat(_in_turn(many, tau, start, reverse=True), a)
+
+
+def reflected_by(a: Tensor, tau: Tensor, x: Tensor, left: bool, transpose: bool) -> Tensor:
+    """Matrices times the whole product Q of reflections, which is not made: LAPACK's ``ormqr``.
+
+    Args:
+      a: shape (…, q, n); see :func:`householder_product`.
+      tau: shape (…, k), with k <= min(q, n).
+      x: shape (…, q, p), or (…, p, q) where Q stands on the right.
+      left: whether it stands on the left.
+      transpose: whether it is transposed.
+
+    Raises:
+      ValueError: if the shapes do not fit.
+      TypeError: if the dtypes are others than float32 or float64, or differ.
+    """
+    what = "ormqr"
+    _check_reflections(a, tau, what)
+    check_matrix(x, what)
+    if x.dtype is not a.dtype:
+        raise TypeError(f"{what}: reflections of {a.dtype.name} and a matrix of {x.dtype.name}")
+    if not left:
+        return adjoint(reflected_by(a, tau, adjoint(x), True, not transpose))
+    if x.shape[:-2] != a.shape[:-2] or x.shape[-2] != a.shape[-2] or tau._ints()[-1] > min(a._ints()[-2:]):
+        raise ValueError(f"{what}: shapes {a.shape}, {tau.shape} and {x.shape} do not fit")
+    return unflat(_in_turn(flat(a), tau, flat(x), reverse=not transpose), x)
+
+
+def _check_reflections(a: Tensor, tau: Tensor, what: str) -> None:
+    check_matrix(a, what)
     if not isinstance(tau, Tensor) or tau.dtype is not a.dtype:
         raise TypeError(f"{what}: a tensor of {a.dtype.name} is wanted for tau")
-    if m < n or tau.ndim != a.ndim - 1 or tau.shape[:-1] != a.shape[:-2] or tau._ints()[-1] > n:
+    if tau.ndim != a.ndim - 1 or tau.shape[:-1] != a.shape[:-2]:
         raise ValueError(f"{what}: reflections of shape {a.shape} and factors of shape {tau.shape} do not fit")
-    count, k = flat(a)._ints()[0], tau._ints()[-1]
-    rows = numbers(m, a)
-    start = eye(m, a)[:, :n].expand(count, m, n).contiguous()
-    if 0 in (count, n, k):
-        return unflat(start, a)
+
+
+def _in_turn(a: Tensor, tau: Tensor, x: Tensor, reverse: bool) -> Tensor:
+    """(count, m, p) reflected by each of the axes in (count, m, n), the last one first with ``reverse``."""
+    count, m, _ = a._ints()
+    k, rows = tau._ints()[-1], numbers(m, a)
+    if 0 in x._ints() or not k:
+        return x * 1
 
     def step(state: Any, i: Tensor) -> tuple[Any, None]:
         turned, kept, factors = state
@@ -157,5 +233,8 @@ def householder_product(a: Tensor, tau: Tensor) -> Tensor:
         factor = factors.index_select(1, i.reshape((1,))).unsqueeze(2)
         return (turned - axis * (factor * (adjoint(axis) @ turned)), kept, factors), None
 
-    (turned, _, _), _ = scan(step, (start, flat(a), tau.reshape((count, k))), numbers(k, a).flip(0))
-    return unflat(turned, a)
+    order = numbers(k, a)
+    start = (x.contiguous(), a, tau.reshape((count, k)))
+    (turned, _, _), _ = scan(step, start, order.flip(0) if reverse else order)
+    out: Tensor = turned
+    return out
