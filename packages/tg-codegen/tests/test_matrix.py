@@ -26,7 +26,7 @@ from tg_codegen.rewrite.rules import full_rewrite
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
-from tg_shape import ShapeTracker, Variable
+from tg_shape import ShapeTracker, Variable, toposort
 
 ST = ShapeTracker.from_shape
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -135,6 +135,37 @@ def test_signed_bytes(m: int, n: int, k: int, rest: list[str], name: str) -> Non
     verify(sink)
     interpret(linearize(sink), [b.data.cast("B") for b in (out, x, y)], {})
     np.testing.assert_array_equal(out, x.astype(np.int32) @ y.astype(np.int32))
+
+
+@pytest.mark.parametrize("ta", [False, True])
+@pytest.mark.parametrize(("m", "n", "k", "rows", "vectors"), [
+    (5, 64, 67, 2, 1), (7, 37, 131, 3, 2), (6, 65, 128, 6, 2), (13, 96, 257, 6, 4), (3, 130, 64, 3, 6),
+    (6, 128, 64, 6, 4), (2, 31, 71, 2, 1),
+])  # fmt: skip
+def test_signs_are_flipped_before_the_products(m: int, n: int, k: int, rows: int, vectors: int, ta: bool) -> None:
+    """What lies along the reduction is flipped in whole vectors, once for all columns of a panel."""
+    text = ["split(i1, 16, VECTOR)", "split(r0, 4, CONTRACT)",
+            f"split(i0, {rows}, UPCAST)" if rows < m else "mark(i0, UPCAST)",
+            *([f"split(i1, {vectors}, UPCAST)"] if vectors > 1 else []), *(["outermost(i1)"] if rows < m else []),
+            "pack(1, i1)"]
+    ast = product(m, n, k, ta, a=dtypes.int8, b=dtypes.int8, acc=dtypes.int32)
+    sink = emit_nest(apply(lower(ast), [parse_loop(line) for line in text]), WIDE)
+    crowded = rows == m and (rows + 2) * vectors + 2 > WIDE.registers
+    assert {u.arg.name for u in matrices(sink)} == {"vpdpbusd.signed" if crowded else "vpdpbusd"}
+    flips = [u for u in sink.toposort() if u.op is Ops.XOR]
+    near = toposort([u.src[1] for u in matrices(sink)], lambda u: () if u.op is UOps.AFTER else u.src)
+    if crowded:
+        assert not flips
+    elif not ta:
+        assert max(u.dtype.count for u in flips) == 64
+        assert not {*near} & {*flips}, "a product reads what was flipped before"
+    rng = np.random.default_rng(0)
+    x, y = (rng.choice(np.array([-128, -1, 0, 1, 127], np.int8), s) for s in ((k, m) if ta else (m, k), (k, n)))
+    x[: m // 2 + 1], y[:, : n // 2] = -128, -128
+    out = np.zeros((m, n), np.int32)
+    verify(sink)
+    interpret(linearize(sink), [b.data.cast("B") for b in (out, x, y)], {})
+    np.testing.assert_array_equal(out, (x.T if ta else x).astype(np.int32) @ y.astype(np.int32))
 
 
 def test_long_reductions_in_pieces() -> None:

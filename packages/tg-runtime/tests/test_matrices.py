@@ -83,3 +83,23 @@ def test_products(a: DType, b: DType, acc: DType, m: int, turned: bool) -> None:
     found = np.frombuffer(bytes(buffers[0].as_buffer()), acc.name).reshape(m, N)
     right = right.T if turned else right
     np.testing.assert_allclose(found, left @ right, rtol=1e-5, atol=0 if dtypes.is_int(acc) else 1e-4)
+
+
+@pytest.mark.parametrize("low", [-128, -127, 127])
+@pytest.mark.parametrize(("m", "turned"), [(2, False), (5, False), (7, False), (8, False), (13, False), (61, True)])
+def test_the_largest_sums_of_bytes(m: int, turned: bool, low: int) -> None:
+    """Every product is the largest or the smallest that there is: nothing saturates, and no sign is flipped twice."""
+    device = Device["CPU"]
+    assert isinstance(device, Compiled)
+    assert device.renderer is not None
+    spec = compile_ast(product(dtypes.int8, dtypes.int8, dtypes.int32, m, turned), device.renderer)
+    x, y = np.full((m, K), low, np.int8), np.full((N, K) if turned else (K, N), -128, np.int8)
+    x[:, 3::7], x[-1] = -1, -128
+    buffers = [Buffer("CPU", n, d).allocate() for n, d in (
+        (m * N, dtypes.int32), (m * K, dtypes.int8), (K * N, dtypes.int8))]
+    buffers[1].copyin(memoryview(x).cast("B"))
+    buffers[2].copyin(memoryview(y).cast("B"))
+    CompiledRunner(spec, device)(buffers, {}, wait=True)
+    found = np.frombuffer(bytes(buffers[0].as_buffer()), np.int32).reshape(m, N)
+    right = y.astype(np.int64)
+    np.testing.assert_array_equal(found, x.astype(np.int64) @ (right.T if turned else right))

@@ -1,23 +1,41 @@
-"""Stages of converted values: what a load is converted to, for a run of memory, in vectors.
+"""Stages of converted values: what a load is converted to, for runs of memory, in vectors.
 
-A scale in 16 bits that is wanted one by one, for all lanes each, takes several instructions to widen. Where those that
-a tile wants are neighbours in memory, they are widened in whole vectors first, and read from scratch as they are.
+A scale in 16 bits that is wanted one by one, for all lanes each, takes several instructions to widen; a byte whose sign
+is flipped for a dot product takes one each time. Where those that a tile wants are neighbours in memory, they are
+converted in whole vectors first, and read from scratch as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tg_dtype import AddrSpace
-from tg_lazy import Ops
 from tg_shape import coefficient, sint
 
 from ..ir.uop import UOp, UOps
-from ..nest.nest import Axis, Node, NodeOp
+from ..nest.nest import Axis, Kind, Node, NodeOp, is_alu
 from .domain import fixed
 from .known import StageMemory
 from .scope import Block, Context
 from .whole import Whole
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """How the loops that read a stage run through memory.
+
+    Attributes:
+      along: the loops that together run through neighbours, the innermost first.
+      apart: the others, each of whose iterations has a run of its own.
+      reach: elements of a run, of all iterations of the loops.
+      length: how many of them lie in the iteration space.
+    """
+
+    along: tuple[Axis, ...]
+    apart: tuple[Axis, ...]
+    reach: int
+    length: int
 
 
 def widened(whole: Whole, node: Node, inner: Sequence[Axis], where: Context) -> StageMemory | None:
@@ -31,52 +49,86 @@ def widened(whole: Whole, node: Node, inner: Sequence[Axis], where: Context) -> 
 
     Returns:
       The filled memory; None where ``node`` is no conversion of a load, or where the loops ``inner`` do not run through
-      all elements of a run.
+      neighbours in memory.
     """
-    strides = run_of(whole, node, inner, where)
-    if strides is None:
+    runs = runs_of(whole, node, inner, where)
+    if runs is None:
         return None
-    first = min(inner, key=lambda a: strides[a.name])
-    reach = 1 + sum(strides[axis.name] * (fixed(axis) - 1) for axis in inner)
+    target = whole.target
+    strides, size = dict[str, int](), 1
+    for axis in (*runs.along, *reversed(runs.apart)):
+        if axis in runs.apart and size * node.dtype.itemsize % target.period_bytes == 0:
+            size += target.line_bytes // node.dtype.itemsize
+        strides[axis.name] = size
+        size *= fixed(axis)
     name = f"stage{next(whole.symbols.numbers)}"
-    memory = StageMemory(UOp(UOps.SCRATCH, node.dtype.ptr(reach, AddrSpace.REG), (), (name, reach)), strides)
+    memory = StageMemory(UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.REG), (), (name, size)), strides)
+    first = runs.along[0]
 
-    def part(block: Block, start: sint, count: int) -> None:
+    def part(block: Block, start: sint, count: int, inside: Context) -> None:
         at = start + whole.symbols.several(f"{first.name}_run", count) if count > 1 else start
-        env = where.env
-        for axis in inner:
-            env = env.open(axis.name, axis.root, axis.stride, at if axis is first else 0)
-        value = whole.computed(node, Context(block, env, first.name, where))
-        block.effects.extend(whole.access.writes(memory.pointer, at, 1, value))
+        env = inside.env
+        for axis in runs.along:
+            env = env.open(axis.name, axis.root, axis.stride, at if axis is first else 0, exact=True)
+        value = whole.computed(node, Context(block, env, first.name, inside))
+        place = at + sum(inside.env.axis[axis.name] * strides[axis.name] for axis in runs.apart)
+        block.effects.extend(whole.access.writes(memory.pointer, place, 1, value))
+
+    def fill(inside: Context) -> None:
+        width = max(1, target.vector_bytes // node.dtype.itemsize)
+        vectors = runs.length // width
+        if vectors:
+            whole.loops.repeat(
+                f"{first.name}_run", vectors, inside, lambda block, number: part(block, number * width, width, inside))
+        at = vectors * width
+        while at < runs.length:
+            count = 1 << ((runs.length - at).bit_length() - 1)
+            part(inside.block, at, count, inside)
+            at += count
 
     before = len(where.block.effects)
-    width = max(1, whole.target.vector_bytes // node.dtype.itemsize)
-    vectors = reach // width
-    if vectors:
-        whole.loops.repeat(
-            f"{first.name}_run", vectors, where, lambda block, number: part(block, number * width, width))
-    at = vectors * width
-    while at < reach:
-        count = 1 << ((reach - at).bit_length() - 1)
-        part(where.block, at, count)
-        at += count
+    whole.loops.nested(runs.apart, where, fill)
     return memory.after(where.block.effects[before:])
 
 
-def run_of(whole: Whole, node: Node, inner: Sequence[Axis], where: Context) -> dict[str, int] | None:
-    """How far apart neighbours along each loop lie in memory, if ``node`` converts all elements of a run of it."""
-    load = node.src[0] if node.op is Ops.CAST else None
-    if not inner or load is None or load.op is not NodeOp.LOAD or not isinstance(load.arg[2], int):
+def converted(node: Node) -> Node | None:
+    """The only load that a node converts, one element of it to one of its own; None if it is no such conversion."""
+    here = node
+    while here.op is not NodeOp.LOAD:
+        varying = [s for s in here.src if s.op is not NodeOp.CONST]
+        if not is_alu(here) or len(varying) != 1:
+            return None
+        here = varying[0]
+    return None if here is node else here
+
+
+def runs_of(whole: Whole, node: Node, inner: Sequence[Axis], where: Context) -> Runs | None:
+    """The runs of memory of which ``node`` converts all elements; None if there are none.
+
+    A run may go through the whole of a dimension whose last iterations lie outside of it: these are left out.
+    """
+    load = converted(node)
+    if not inner or load is None or not isinstance(load.arg[2], int):
         return None
     if load in whole.staged:  # its scratch does not lie as memory does
         return None
-    if any(a.root not in where.env.exact for a in inner):
+    if any(not isinstance(axis.extent, int) for axis in inner):
         return None
-    index = load.arg[1]
-    strides = {a.name: (coefficient(index, a.root) or 0) * a.stride for a in inner}
-    reach = 1
-    for axis in sorted(inner, key=lambda a: strides[a.name]):
-        if strides[axis.name] != reach:
-            return None
-        reach *= fixed(axis)
-    return strides
+    steps = {a.name: (coefficient(load.arg[1], a.root) or 0) * a.stride for a in inner}
+    along, reach = list[Axis](), 1
+    for axis in sorted(inner, key=lambda a: steps[a.name]):
+        if steps[axis.name] == reach:
+            along.append(axis)
+            reach *= fixed(axis)
+    apart = tuple(axis for axis in inner if axis not in along)
+    if not along or any(axis.kind is Kind.CONTRACT for axis in apart):
+        return None
+    loose = {axis.root for axis in along} - where.env.exact
+    if not loose:
+        return Runs(tuple(along), apart, reach, reach)
+    root = along[0].root
+    extent = whole.nest.roots[root].extent
+    alone = all(axis.root is root for axis in along) and all(axis.root is not root for axis in apart)
+    if not alone or where.env.root[root] != 0 or along[0].stride != 1 or not isinstance(extent, int):
+        return None
+    return Runs(tuple(along), apart, reach, min(reach, extent))

@@ -2,21 +2,23 @@
 
 ``sum(a * b)`` is ``sum((a + 128) * b) - sum(128 * b)``, and ``a + 128`` is ``a`` as an unsigned byte with its top bit
 flipped. The second sum knows nothing of the rows: where their loop is inside of those of the columns, it is computed
-once for all of them. All integers are modulo 2**32, so that nothing overflows that would not come back.
+once for all of them; so it is where all rows are one tile. Signs are flipped while the rows of a tile are copied. All
+integers are modulo 2**32, so that nothing overflows that would not come back.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import upper
+from tg_shape import coefficient, upper
 
 from ..ir.matrix import WITHOUT_SIGN
 from ..machine.target import Target
 from .matrix_products import instruction_for
-from .nest import Kind, Nest, Node, NodeOp, NodeTable
+from .nest import Kind, Nest, Node, NodeOp, NodeTable, Stage
 
 TOP_BIT = 128
 
@@ -35,13 +37,45 @@ def unsigned_products(nest: Nest, target: Target) -> Nest:
     serial = [axis for axis in nest.axes if axis.kind in (Kind.LOOP, Kind.THREAD) and upper(axis.extent) > 1]
     rows = [number for number, axis in enumerate(serial) if axis.root in node.free - b.free]
     columns = [number for number, axis in enumerate(serial) if axis.root in b.free]
-    if not rows or max(columns, default=-1) > min(rows):
+    if rows and max(columns, default=-1) > min(rows):
         return nest
-    return replaced(nest, node, without_sign(nest, node, a, b))
+    if not rows and registers(nest, b) > target.registers:  # then both sums are made in one loop
+        return nest
+    difference, unsigned = without_sign(nest, node, a, b)
+    new = replaced(nest, node, difference)
+    tile = next((axis.name for axis in reversed(serial) if axis.root in a.free), None)
+    return replace(new, stages=(*new.stages, Stage(unsigned, tile))) if copied(nest, a, tile, target) else new
 
 
-def without_sign(nest: Nest, node: Node, a: Node, b: Node) -> Node:
-    """A sum of products of signed bytes as the difference of two sums, both of unsigned ones times ``b``."""
+def registers(nest: Nest, b: Node) -> int:
+    """Registers that a tile takes with the sums for its columns, the vectors of ``b``, a scalar and a constant."""
+    tile = [axis for axis in nest.axes if axis.kind is Kind.UPCAST]
+    vectors = prod(upper(axis.extent) for axis in tile if axis.root in b.free)
+    return prod(upper(axis.extent) for axis in tile) + 2 * vectors + 2
+
+
+def copied(nest: Nest, a: Node, tile: str | None, target: Target) -> bool:
+    """Whether the rows of a tile are copied inside the loop ``tile``, so that signs are flipped in whole vectors.
+
+    In the loop of the products it would take an instruction for every few terms of a row.
+    """
+    if a.op is not NodeOp.LOAD or any(stage.node is a for stage in nest.stages):
+        return False
+    if not any(nest.roots[root].reduce and coefficient(a.arg[1], root) == 1 for root in a.free):
+        return False
+    names = [axis.name for axis in nest.axes]
+    inner = nest.axes[0 if tile is None else names.index(tile) + 1 :]
+    extents = [axis.extent for axis in inner if axis.root in a.free]
+    sizes = [extent for extent in extents if isinstance(extent, int)]
+    return len(sizes) == len(extents) and prod(sizes) <= min(target.resident_bytes, target.scratch_bytes)
+
+
+def without_sign(nest: Nest, node: Node, a: Node, b: Node) -> tuple[Node, Node]:
+    """A sum of products of signed bytes as the difference of two sums, both of unsigned ones times ``b``.
+
+    Returns:
+      The difference, and ``a`` without a sign.
+    """
     table = NodeTable()
     table.roots = nest.roots
     flipped = table.make(Ops.XOR, a.dtype, (a, table.make(NodeOp.CONST, a.dtype, (), -TOP_BIT)))
@@ -52,7 +86,7 @@ def without_sign(nest: Nest, node: Node, a: Node, b: Node) -> Node:
         table.make(NodeOp.REDUCE, node.dtype, (table.make(Ops.MUL, node.dtype, (wide, second)),), node.arg)
         for wide in (table.make(Ops.CAST, node.dtype, (x,)) for x in (first, every))
     )
-    return table.make(Ops.SUB, node.dtype, tuple(sums))
+    return table.make(Ops.SUB, node.dtype, tuple(sums)), first
 
 
 def replaced(nest: Nest, old: Node, new: Node) -> Nest:
