@@ -319,15 +319,19 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
     """
     function.__qualname__ = f"{owner}.{function.__name__}"
     signature = _Signature(function, owner, bound)
-    real = numbers == "real"
+    real, both = numbers == "real", numbers == "both"
 
     def method(*args: Any, **kwargs: Any) -> Any:
+        if both and args and type(args[0]) in Beside.kinds and Beside.find:  # Tensor.conj(z)
+            other = Beside.find(function.__name__, args, kwargs)
+            if other:
+                return other(*args, **kwargs)
         if real and _complex_among((*args, *kwargs.values()) if kwargs else args):
             raise no_complex(signature.label(args))
         try:
             return function(*args, **kwargs)
         except _CONFUSED as error:
-            other = Beside.find(function.__name__, args, kwargs) if numbers == "both" and Beside.find else None
+            other = Beside.find(function.__name__, args, kwargs) if both and Beside.find else None
             if not other:
                 if not (kwargs and isinstance(error, TypeError) and _raised_at(error)[0] == 0):
                     instead = _instead(signature, args, kwargs, error)

@@ -143,6 +143,11 @@ def floating(x: B) -> B:
     return cast(x, least_upper_float(x.dtype))
 
 
+def negatable(x: B) -> B:
+    """The tensor itself, if differences of its elements can be told; of unsigned integers, as floats."""
+    return floating(x) if x.dtype.kind == "uint" else x
+
+
 def wide(x: B, compute: Callable[[B], B]) -> B:
     """What ``compute`` makes of these floats, in 32 bits at least and rounded once."""
     x = floating(x)

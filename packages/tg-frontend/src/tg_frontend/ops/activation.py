@@ -54,7 +54,7 @@ def logsigmoid(x: A) -> A:
       >>> Tensor([-1.0, 0.0, 2.0]).logsigmoid().round(4)
       Tensor([-1.3133, -0.6931, -0.1269])
     """
-    return -softplus(-x)
+    return -softplus(-floating(x))
 
 
 def hardsigmoid(x: A, alpha: float = 1 / 6, beta: float = 0.5) -> A:

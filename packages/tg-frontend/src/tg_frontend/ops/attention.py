@@ -8,6 +8,7 @@ from tg_dtype import sum_acc_dtype
 
 from ..array.array import A
 from ..array.axes import counter
+from ..array.casts import floating
 from ..array.ingest import value_of
 from ..array.shapes import broadcast_shape
 from .linear import dot
@@ -53,7 +54,8 @@ def scaled_dot_product_attention(
               [1. ]])
     """
     what = "scaled_dot_product_attention"
-    query, shapes = x, f"query {x.shape}, key {key.shape}, value {value.shape}"
+    query, key, value = floating(x), floating(key), floating(value)
+    shapes = f"query {x.shape}, key {key.shape}, value {value.shape}"
     flat = min(query.ndim, key.ndim, value.ndim) < 2
     if flat or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
         raise ValueError(f"{what}: {shapes}: query and key share the last axis, key and value the one before")

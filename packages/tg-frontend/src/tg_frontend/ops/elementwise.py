@@ -7,7 +7,7 @@ import math
 from tg_lazy import LazyBuffer, Ops
 
 from ..array.array import A
-from ..array.casts import floating
+from ..array.casts import floating, negatable
 from ..array.operands import as_tensor, pair
 from ..autograd.functions import Step, splat
 from .elementary import exp, exp2, log1p
@@ -82,7 +82,8 @@ def lerp(x: A, end: Any, weight: Any) -> A:
       >>> Tensor([0.0, 10.0]).lerp(Tensor([4.0, 20.0]), 0.25)
       Tensor([ 1. , 12.5])
     """
-    return x + (as_tensor(x, end, "lerp") - x).mul(weight)
+    x = negatable(x)
+    return x + (negatable(as_tensor(x, end, "lerp")) - x).mul(weight)
 
 
 def copysign(x: A, other: Any) -> A:

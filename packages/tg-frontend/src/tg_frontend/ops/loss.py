@@ -12,6 +12,7 @@ from tg_dtype import dtypes
 
 from ..array.array import A
 from ..array.axes import counter
+from ..array.casts import floating, negatable
 from ..array.ingest import value_of
 from ..array.movement import stretch
 from ..array.operands import as_tensor
@@ -58,6 +59,15 @@ def same_shape(x: A, target: A, what: str) -> A:
     return target
 
 
+def difference(x: A, target: A, what: str) -> A:
+    """x - target, of unsigned integers as floats.
+
+    Raises:
+      ValueError: if the target has another shape.
+    """
+    return negatable(x) - negatable(same_shape(x, target, what))
+
+
 def binary_crossentropy(x: A, Y: A, reduction: str = "mean", *, weight: A | None = None) -> A:
     """-Y log(x) - (1 - Y) log(1 - x) of probabilities x, with logarithms of at least -100.
 
@@ -73,7 +83,8 @@ def binary_crossentropy(x: A, Y: A, reduction: str = "mean", *, weight: A | None
       Tensor(0.4904)
     """
     checked("binary_crossentropy", reduction)
-    y = same_shape(x, Y, "binary_crossentropy")
+    x, y = floating(x), same_shape(x, Y, "binary_crossentropy")
+    y = negatable(y)
     return _weighted(-(y * _log(x)) - (1 - y) * _log(1 - x), weight, reduction)
 
 
@@ -101,7 +112,7 @@ def binary_crossentropy_logits(
       Tensor(0.3466)
     """
     checked("binary_crossentropy_logits", reduction)
-    y = same_shape(x, Y, "binary_crossentropy_logits")
+    x, y = floating(x), negatable(same_shape(x, Y, "binary_crossentropy_logits"))
     positive = y if pos_weight is None else y * pos_weight
     return _weighted(-(positive * logsigmoid(x) + (1 - y) * logsigmoid(-x)), weight, reduction)
 

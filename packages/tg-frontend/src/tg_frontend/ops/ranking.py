@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..array.array import A
 from ..array.axes import counter
+from ..array.casts import floating, negatable
 from ..array.operands import as_tensor
 from .activation import logsigmoid, relu, softplus
 from .loss import checked, class_numbers, picked, reduced, same_shape
@@ -26,8 +27,9 @@ def margin_ranking_loss(x: A, other: A, target: A, margin: float = 0.0, reductio
       Tensor(1.5)
     """
     checked("margin_ranking_loss", reduction)
-    lead = x - as_tensor(x, other, "margin_ranking_loss")
-    return reduced(relu(margin - as_tensor(x, target, "margin_ranking_loss") * lead), reduction)
+    lead = negatable(x) - negatable(as_tensor(x, other, "margin_ranking_loss"))
+    y = as_tensor(x, target, "margin_ranking_loss")
+    return reduced(relu(margin - y * lead), reduction)
 
 
 def hinge_embedding_loss(x: A, target: A, margin: float = 1.0, reduction: str = "mean") -> A:
@@ -68,7 +70,7 @@ def soft_margin_loss(x: A, target: A, reduction: str = "mean") -> A:
       Tensor([  0.6931, 100.    ])
     """
     checked("soft_margin_loss", reduction)
-    return reduced(softplus(-(same_shape(x, target, "soft_margin_loss") * x)), reduction)
+    return reduced(softplus(-(same_shape(x, target, "soft_margin_loss") * floating(x))), reduction)
 
 
 def cosine_embedding_loss(x: A, other: A, target: A, margin: float = 0.0, reduction: str = "mean") -> A:
@@ -159,7 +161,7 @@ def multi_margin_loss(
     axis = x.ndim - 1
     classes, _ = class_numbers(x, target, axis, None, what)
     own = picked(x, classes, axis, what).unsqueeze(axis)
-    gap = relu(x - own + margin)
+    gap = relu(negatable(x) - negatable(own) + margin)
     gap = gap if p == 1 else gap * gap
     if weight is not None:
         gap = gap * picked(weight.expand(x.shape), classes, axis, what).unsqueeze(axis)
@@ -186,6 +188,6 @@ def multilabel_soft_margin_loss(x: A, target: A, weight: A | None = None, reduct
       Tensor(0.6931)
     """
     checked("multilabel_soft_margin_loss", reduction)
-    y = same_shape(x, target, "multilabel_soft_margin_loss")
+    x, y = floating(x), negatable(same_shape(x, target, "multilabel_soft_margin_loss"))
     loss = -(y * logsigmoid(x) + (1 - y) * logsigmoid(-x))
     return reduced((loss if weight is None else loss * weight).mean(-1), reduction)

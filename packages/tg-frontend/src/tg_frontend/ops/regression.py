@@ -8,7 +8,7 @@ from ..array.array import A
 from ..array.operands import as_tensor
 from .elementary import exp, log, square
 from .elementwise import clip
-from .loss import checked, reduced, same_shape
+from .loss import checked, difference, reduced, same_shape
 
 
 def l1_loss(x: A, target: A, reduction: str = "mean") -> A:
@@ -27,7 +27,7 @@ def l1_loss(x: A, target: A, reduction: str = "mean") -> A:
       Tensor(1.)
     """
     checked("l1_loss", reduction)
-    return reduced((x - same_shape(x, target, "l1_loss")).abs(), reduction)
+    return reduced(difference(x, target, "l1_loss").abs(), reduction)
 
 
 def mse_loss(x: A, target: A, reduction: str = "mean") -> A:
@@ -46,7 +46,7 @@ def mse_loss(x: A, target: A, reduction: str = "mean") -> A:
       Tensor(2.)
     """
     checked("mse_loss", reduction)
-    return reduced(square(x - same_shape(x, target, "mse_loss")), reduction)
+    return reduced(square(difference(x, target, "mse_loss")), reduction)
 
 
 def huber_loss(x: A, target: A, reduction: str = "mean", delta: float = 1.0) -> A:
@@ -68,7 +68,7 @@ def huber_loss(x: A, target: A, reduction: str = "mean", delta: float = 1.0) -> 
     checked("huber_loss", reduction)
     if not delta > 0:
         raise ValueError(f"huber_loss: delta {delta!r} is not positive")
-    size = (x - same_shape(x, target, "huber_loss")).abs()
+    size = difference(x, target, "huber_loss").abs()
     return reduced((size < delta).where(square(size) * 0.5, (size - 0.5 * delta) * delta), reduction)
 
 
@@ -91,7 +91,7 @@ def smooth_l1_loss(x: A, target: A, reduction: str = "mean", beta: float = 1.0) 
     checked("smooth_l1_loss", reduction)
     if not beta >= 0:
         raise ValueError(f"smooth_l1_loss: beta {beta!r} is negative")
-    size = (x - same_shape(x, target, "smooth_l1_loss")).abs()
+    size = difference(x, target, "smooth_l1_loss").abs()
     if beta == 0:
         return reduced(size, reduction)
     return reduced((size < beta).where(square(size) * (0.5 / beta), size - 0.5 * beta), reduction)

@@ -10,7 +10,7 @@ from tg_shape import prod
 
 from ..array.array import A
 from ..array.axes import axes_of, kept
-from ..array.casts import floating, wide
+from ..array.casts import floating, negatable, wide
 from ..array.operands import as_tensor, pair
 from .elementary import sqrt
 from .indexing import __getitem__ as at_index
@@ -105,6 +105,7 @@ def pdist(x: A, p: float = 2.0) -> A:
     pairs = list(combinations(range(x.shape[0]), 2))
     if not pairs:
         return norm_along(x.shrink([(0, 0), None]), p, 1)
+    x = negatable(x)
     first, second = (type(x)([pair[i] for pair in pairs], device=x.device, dtype=dtypes.int32) for i in (0, 1))
     return norm_along(at_index(x, first) - at_index(x, second), p, 1)
 
@@ -140,7 +141,7 @@ def pairwise_distance(x: A, other: A, p: float = 2.0, eps: float = 1e-6, keepdim
       Tensor([5.])
     """
     a, b = pair(x, other, "pairwise_distance")
-    return norm_along(a - b + eps, p, a.ndim - 1, keepdim)
+    return norm_along(negatable(a) - negatable(b) + eps, p, a.ndim - 1, keepdim)
 
 
 def cdist(x: A, other: A, p: float = 2.0, compute_mode: str | None = None) -> A:
@@ -161,7 +162,7 @@ def cdist(x: A, other: A, p: float = 2.0, compute_mode: str | None = None) -> A:
     b = as_tensor(x, other, "cdist")
     if x.ndim < 2 or b.ndim < 2 or x.shape[-1] != b.shape[-1]:
         raise ValueError(f"cdist: rows of shapes {x.shape} and {b.shape}: matrices with rows of one length are wanted")
-    apart = x.unsqueeze(-2) - b.unsqueeze(-3)
+    apart = negatable(x).unsqueeze(-2) - negatable(b).unsqueeze(-3)
     return norm_along(apart, p, apart.ndim - 1)
 
 
@@ -173,5 +174,5 @@ def dist(x: A, other: Any, p: float = 2.0) -> A:
       >>> Tensor([0.0, 0.0]).dist(Tensor([3.0, 4.0]))
       Tensor(5.)
     """
-    apart: A = x - other
+    apart: A = negatable(x) - negatable(as_tensor(x, other, "dist"))
     return norm_along(apart.flatten(), p, 0)

@@ -68,7 +68,7 @@ def softmin(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
       >>> Tensor([0.0, 1.0, 2.0]).softmin().round(4)
       Tensor([0.6652, 0.2447, 0.09  ])
     """
-    return softmax(-x, axis, dtype)
+    return softmax(-floating(x), axis, dtype)
 
 
 def logsumexp(x: A, axis: int | Sequence[int] | None = None, keepdim: bool = False) -> A:

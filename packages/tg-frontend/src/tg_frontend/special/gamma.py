@@ -187,7 +187,7 @@ def _zeta(x: A, q: A) -> A:
     out = below.where(right + odd.where(-left, left), right)
     out = (below & (s - s.floor()).ne(0)).where(math.nan, out)
     out = ((q <= 0) & away.eq(0)).where(math.inf, out)
-    return usual.where(out, (x.eq(1) & (q > 0)).where(math.inf, math.nan))
+    return usual.where(out, x.eq(1).where(math.inf, math.nan))
 
 
 @cache

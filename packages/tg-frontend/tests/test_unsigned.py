@@ -1,0 +1,72 @@
+"""Differences and negatives of unsigned integers do not wrap where a method computes in floats; complex tensors given
+to a method of the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_frontend import Tensor, special
+
+A = np.array([[1, 3, 0, 2], [7, 0, 5, 5], [2, 2, 9, 1]])
+B = np.array([[2, 1, 4, 2], [0, 6, 5, 8], [3, 2, 1, 1]])
+BITS = np.array([[0, 1, 1, 0], [1, 0, 0, 1], [1, 1, 0, 1]])
+CASES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "softmin": lambda a, b, y: a.softmin(1),
+    "logsigmoid": lambda a, b, y: a.logsigmoid(),
+    "l1_loss": lambda a, b, y: a.l1_loss(b),
+    "mse_loss": lambda a, b, y: a.mse_loss(b),
+    "huber_loss": lambda a, b, y: a.huber_loss(b, reduction="none"),
+    "smooth_l1_loss": lambda a, b, y: a.smooth_l1_loss(b, reduction="none"),
+    "margin_ranking_loss": lambda a, b, y: a.margin_ranking_loss(b, y),
+    "soft_margin_loss": lambda a, b, y: a.soft_margin_loss(y),
+    "triplet_margin_loss": lambda a, b, y: a.triplet_margin_loss(b, y),
+    "multi_margin_loss": lambda a, b, y: a.multi_margin_loss(Tensor([3, 1, 0])),
+    "multilabel_soft_margin_loss": lambda a, b, y: a.multilabel_soft_margin_loss(y),
+    "binary_crossentropy": lambda a, b, y: y.binary_crossentropy(y),
+    "binary_crossentropy_logits": lambda a, b, y: a.binary_crossentropy_logits(y),
+    "lerp": lambda a, b, y: a.lerp(b, 0.25),
+    "dist": lambda a, b, y: a.dist(b),
+    "pdist": lambda a, b, y: a.pdist(),
+    "cdist": lambda a, b, y: a.cdist(b),
+    "pairwise_distance": lambda a, b, y: a.pairwise_distance(b),
+    "cosine_similarity": lambda a, b, y: a.cosine_similarity(b),
+    "attention": lambda a, b, y: a.scaled_dot_product_attention(b, a),
+}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint32", "int32"])
+@pytest.mark.parametrize("name", CASES)
+def test_integers_give_what_floats_give(name: str, dtype: str) -> None:
+    of = CASES[name]
+    got = of(*(Tensor(x).cast(dtype) for x in (A, B, BITS)))
+    want = of(*(Tensor(x.astype(np.float32)) for x in (A, B, BITS)))
+    np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_method_of_the_class_given_complex_numbers() -> None:
+    z = np.array([1 + 2j, -3 - 0.5j, 2.0 + 0j])
+    t = Tensor(z)
+    assert Tensor.conj(t).tolist() == z.conj().tolist() and Tensor.conj_physical(t).tolist() == z.conj().tolist()
+    np.testing.assert_allclose(Tensor.angle(t).numpy(), np.angle(z), rtol=1e-6)
+    assert Tensor.isreal(t).tolist() == [False, False, True]
+    np.testing.assert_allclose(Tensor.float_power(t, 2).numpy(), z**2, rtol=1e-6)
+    np.testing.assert_allclose(Tensor.reshape(t, 3, 1).numpy(), z.reshape(3, 1))
+
+
+@pytest.mark.parametrize("name", ["abs", "angle", "conj", "exp", "isfinite", "isreal", "mean", "sgn", "sqrt", "sum"])
+def test_a_method_of_the_class_is_that_of_the_tensor(name: str) -> None:
+    t = Tensor(np.array([1 + 2j, -3 - 0.5j, 2.0 + 0j]))
+    np.testing.assert_array_equal(getattr(Tensor, name)(t).numpy(), getattr(t, name)().numpy())
+
+
+def test_bools_are_counted_by_sums_to_a_size() -> None:
+    assert Tensor([[True, True, False]]).sum_to_size(1, 1).tolist() == [[2]]
+
+
+def test_zeta_of_one_is_infinite_everywhere() -> None:
+    assert special.zeta(Tensor([1.0, 1.0, 1.0]), Tensor([0.0, -1.5, 2.0])).tolist() == [float("inf")] * 3
