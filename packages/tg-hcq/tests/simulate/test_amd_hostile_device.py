@@ -33,11 +33,35 @@ for name in {names}:
 """
 
 
+WHOLE = """
+from tg_hcq.simulate.engine import Dispatch, HostileMachine
+from tg_runtime.testing import DeviceConformance
+from tg_runtime.testing.report import outcomes
+DeviceConformance.launches = 200
+machines, begin = set(), Dispatch.__init__
+def begun(dispatch, machine, launch):
+    machines.add(type(machine))
+    begin(dispatch, machine, launch)
+Dispatch.__init__ = begun
+failed = [found for found in outcomes("MOCKKFD+AMD:LLVM:{arch}") if found.status == "FAILED"]
+assert machines and all(issubclass(machine, HostileMachine) for machine in machines)
+for found in failed:
+    print(found.group, found.detail)
+raise SystemExit(bool(failed))
+"""
+
+
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program on hostile cards, which take their time: a signal may stand still for long."""
+    settings = {"AMD_HOSTILE": "3", "HCQ_TIMEOUT_MS": "300000"}
+    return subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **settings}, check=False, capture_output=True, text=True
+    )
+
+
 def right(arch: str, plant: str = "") -> bool:
     """Whether kernels give what they should."""
-    program = PROGRAM.format(plant=PLANTS[plant], arch=arch, names=NAMES)
-    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "AMD_HOSTILE": "3"}, check=False,
-                          capture_output=True, text=True)  # fmt: skip
+    done = run(PROGRAM.format(plant=PLANTS[plant], arch=arch, names=NAMES))
     assert done.returncode == 0 or "Error" in done.stderr or "Fault" in done.stderr, done.stderr
     return done.returncode == 0
 
@@ -46,6 +70,13 @@ def right(arch: str, plant: str = "") -> bool:
 @pytest.mark.parametrize("arch", ARCHS)
 def test_kernels_and_packets_of_the_driver(arch: str) -> None:
     assert right(arch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHS)
+def test_conformance_whole(arch: str) -> None:
+    done = run(WHOLE.format(arch=arch))
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import random
 import struct
+import weakref
 from dataclasses import dataclass
 
 import pytest
@@ -367,6 +370,24 @@ def test_a_register_holds_garbage_until_its_load_is_waited_for() -> None:
         assert found[1] == (0,) * 64
         early += found[0] == (0,) * 64
     assert 0 < early < 20
+
+
+@pytest.mark.parametrize("ending", ["s_end", "s_trap"])
+def test_nothing_of_a_wave_outlives_its_launch(ending: str) -> None:
+    """What is left to do of an access holds no wave: a wave's state is large, and launches come by the thousand."""
+    waves = weakref.WeakSet[Wave]()
+    seen = 0
+
+    def begin(wave: Wave) -> None:
+        nonlocal seen
+        waves.add(wave)
+        seen += 1
+
+    gpu, machine = hostile_gpu()
+    with contextlib.suppress(EngineFault):
+        gpu.run(f"global_store_4 v0, v1\n global_load_4 v5, v1\n s_load_4 s4, s2\n {ending}", waves=2, setup=begin)
+    gc.collect()
+    assert seen == 2 and machine.pc is not None and not waves
 
 
 def test_waves_and_their_memories_are_moved_and_leave_garbage_behind() -> None:

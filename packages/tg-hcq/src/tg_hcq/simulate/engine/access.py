@@ -12,6 +12,8 @@ from .wave import Wave
 
 Span: TypeAlias = "tuple[Space, int]"
 """Where bytes begin: in which memory, and the address or the offset in it."""
+Interval: TypeAlias = "tuple[Space, int, int]"
+"""Bytes of a memory: the first one, and the one behind the last."""
 Words: TypeAlias = "dict[int, tuple[int, int]]"
 """What registers get, by their offset: a word, and which bits of it."""
 ALL_BITS = (1 << 32) - 1
@@ -123,20 +125,20 @@ class Pending:
       request: what was asked for.
       places: where each lane's bytes begin.
       registers: the offsets of those that it loads.
-      finish: does what is left to do, and gives what the registers hold then.
+      finish: does what is left to do for the wave, and gives what the registers hold then. It is told the wave, and
+        holds none: waves go when their workgroup does.
 
     Attributes:
       counters: those that still count it.
     """
 
     def __init__(
-        self, request: Request, places: Iterable[Span], registers: Iterable[int], finish: Callable[[], Words]
+        self, request: Request, places: Iterable[Span], registers: Iterable[int],
+        finish: Callable[[Wave], Words],
     ) -> None:
         self.request, self.registers, self.finish = request, frozenset(registers), finish
         self.counters = set(request.counters)
-        self.bytes = frozenset(
-            (space, at + i) for span in places for space, at in request.spans(span) for i in range(request.nbytes)
-        )
+        self.intervals = _intervals([begin for span in places for begin in request.spans(span)], request.nbytes)
         self.returned = False
 
     def precedes(self, other: Pending, ordered: frozenset[int]) -> bool:
@@ -151,4 +153,35 @@ class Pending:
         if in_order and not self.registers.isdisjoint(other.registers):
             return True
         scalar = Operation.SCALAR_LOAD in (mine.operation, its.operation)  # has another way to memory
-        return not scalar and not self.bytes.isdisjoint(other.bytes)
+        return not scalar and _overlap(self.intervals, other.intervals)
+
+
+def _intervals(begins: Iterable[Span], nbytes: int) -> list[Interval]:
+    """The bytes that accesses of one size take, as intervals in order that do not touch one another."""
+    found: list[Interval] = []
+    for space, at in sorted(begins):
+        if found and found[-1][0] == space and at <= found[-1][2]:
+            found[-1] = space, found[-1][1], max(found[-1][2], at + nbytes)
+        else:
+            found.append((space, at, at + nbytes))
+    return found
+
+
+def _overlap(some: list[Interval], others: list[Interval]) -> bool:
+    """Whether a byte is in both.
+
+    >>> _overlap([(Space.GLOBAL, 0, 4), (Space.GLOBAL, 8, 12)], [(Space.GLOBAL, 4, 8), (Space.SHARED, 8, 12)])
+    False
+    >>> _overlap([(Space.GLOBAL, 0, 4), (Space.GLOBAL, 8, 12)], [(Space.GLOBAL, 4, 9)])
+    True
+    """
+    i = j = 0
+    while i < len(some) and j < len(others):
+        (space, begin, end), (other, first, last) = some[i], others[j]
+        if space == other and begin < last and first < end:
+            return True
+        if (space, end) <= (other, last):
+            i += 1
+        else:
+            j += 1
+    return False

@@ -78,6 +78,11 @@ class Cache:
                     if stored:
                         fresh[at] = line[at]
 
+    def forget(self) -> None:
+        """Forgets everything, what was stored here as well."""
+        self._lines.clear()
+        self._dirty.clear()
+
     def flush(self, lines: Iterable[int] | None = None) -> None:
         """Sends the bytes that were stored behind, of all lines or of some; lines stay."""
         for base in list(self._dirty) if lines is None else lines:

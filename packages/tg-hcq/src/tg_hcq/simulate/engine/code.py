@@ -83,7 +83,7 @@ class Code:
         self._regions: list[_Region] = []
 
     def invalidate(self) -> None:
-        """Forgets everything; no wave may be running."""
+        """Forgets everything; a launch that is not over must :meth:`~tg_hcq.simulate.engine.Dispatch.refetch`."""
         self._regions.clear()
 
     def enter(self, pc: int) -> tuple[int, int, int, int]:

@@ -119,7 +119,7 @@ class HostileMachine(Machine):
                           False, False, 0, 0)  # fmt: skip
         earlier = list(self._pending.get(wave, ()))
 
-        def finish() -> Words:
+        def finish(wave: Wave) -> Words:
             self._return(wave, lambda pending: pending in earlier)
             action()
             return {}
@@ -144,19 +144,19 @@ class HostileMachine(Machine):
         places = self._places(wave, request)
         held = request.operation is not Operation.STORE
         registers = [offset for lane in places for offset in request.registers(wave, lane)] if request.loads else []
-        pending = Pending(request, places.values(), registers, dict)
+        pending = Pending(request, places.values(), registers, lambda wave: {})
         self._return(wave, lambda earlier: earlier.precedes(pending, self.ordered))
         data = {} if held else {lane: request.data(wave, lane) for lane in places}
         if request.operation is Operation.ATOMIC:
             wave.put(state.RESUME, asked, 2)
             self._atomic(launch, wave, request, places)
             found = {offset: (wave.get(offset), ALL_BITS) for offset in registers}
-            pending.finish = lambda: found
+            pending.finish = lambda wave: found
         elif not held or self.rng.random() < LATE:
-            pending.finish = lambda: self._transfer(launch, wave, pc, request, places, data)
+            pending.finish = lambda wave: self._transfer(launch, wave, pc, request, places, data)
         else:
             found = self._transfer(launch, wave, pc, request, places, data)
-            pending.finish = lambda: found
+            pending.finish = lambda wave: found
         for offset in registers:
             kept = wave.get(offset) & ~request.mask()
             wave.put(offset, kept | self.rng.getrandbits(32) & request.mask())
@@ -168,7 +168,7 @@ class HostileMachine(Machine):
         lanes = [lane for lane in range(wave.layout.lanes) if wave.exec >> lane & 1]
         registers = [offset for lane in lanes for offset in request.registers(wave, lane)]
         found = {offset: (wave.get(offset), ALL_BITS) for offset in registers}
-        pending = Pending(request, [], registers, lambda: found)
+        pending = Pending(request, [], registers, lambda wave: found)
         self._return(wave, lambda earlier: earlier.precedes(pending, self.ordered))
         for offset in registers:
             wave.put(offset, self.rng.getrandbits(32))
@@ -283,7 +283,7 @@ class HostileMachine(Machine):
             if pending.returned:  # another one that returned had to come after it
                 continue
             pending.returned = True
-            for offset, (word, bits) in pending.finish().items():
+            for offset, (word, bits) in pending.finish(wave).items():
                 wave.put(offset, wave.get(offset) & ~bits | word & bits)
 
     def _wait(self, wave: Wave, most: dict[int, int]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from . import state
-from .wave import Wave
+from .wave import Wave, rubbish
 
 NO_LIMIT = 1 << 62
 """As many as there are."""
@@ -105,5 +105,5 @@ def block(nbytes: int, rng: random.Random | None) -> Block:
 def _moved(old: Block, rng: random.Random) -> Block:
     """The content in other memory; garbage is left behind."""
     new = block(len(old), None)
-    new.raw, old.raw = old.raw, rng.randbytes(len(old))
+    new.raw, old.raw = old.raw, rubbish(len(old), rng)
     return new

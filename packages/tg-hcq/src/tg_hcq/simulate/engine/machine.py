@@ -180,6 +180,13 @@ class Machine:
         ):  # fmt: skip
             wave.put(offset, value, 2)
 
+    def refetch(self, wave: Wave) -> None:
+        """Has a wave that is stopped find its next instruction anew: the decoded code is forgotten."""
+        if wave.status is not Status.FETCH:
+            wave.put(state.PC, self.pc(wave), 2)
+            wave.put(state.RESUME, 0, 2)
+            wave.status = Status.FETCH
+
     def _fault(self, launch: Launch, wave: Wave) -> Fault:
         kind, pc = FaultKind(wave.get(state.KIND)), self.pc(wave, state.STOPPED)
         common = (kind, launch.name, wave.group, wave.index, pc, self.code.text(pc))
@@ -235,6 +242,13 @@ class Dispatch:
             resident.remove(group)
             self.executed += sum(wave.executed for wave in group.waves)
         return bool(resident or self._order)
+
+    def refetch(self) -> None:
+        """Has all waves find their next instructions anew, before or after the machine's decoded code is forgotten."""
+        for group in self._resident:
+            for wave in group.waves:
+                if wave.index not in group.ended:
+                    self.machine.refetch(wave)
 
     def _step(self, group: Group) -> Status:
         """Runs one wave of a workgroup, and releases the barrier if all have come to it; why the wave stopped."""

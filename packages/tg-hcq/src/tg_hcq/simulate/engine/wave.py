@@ -6,9 +6,16 @@ import ctypes
 import random
 import struct
 from array import array
+from typing import Final
 
 from . import state
 from .state import Layout, Status
+
+_LINE: Final = 64
+
+def rubbish(nbytes: int, rng: random.Random) -> bytes:
+    """What is left where something was: the same random line again and again, for it is read by mistake only."""
+    return (rng.randbytes(_LINE) * -(-nbytes // _LINE))[:nbytes]
 
 
 class Wave:
@@ -45,7 +52,7 @@ class Wave:
     def move(self, rng: random.Random) -> None:
         """Takes the state to other memory and leaves garbage behind: the wave's queue was unmapped and resumed."""
         saved = bytes(self.view)
-        self.view[:] = rng.randbytes(len(saved))
+        self.view[:] = rubbish(len(saved), rng)
         self._place()
         self.view[:] = saved
 

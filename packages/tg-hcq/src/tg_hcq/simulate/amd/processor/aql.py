@@ -63,9 +63,9 @@ class AqlQueue(ComputeQueue):
     ) -> None:  # fmt: skip
         super().__init__(ring, bus, major, dispatcher, clock, interrupt, dies)
         self.unit, self._major = PACKET, major
-        self._run_packet: dict[int, Callable[[bytes, int], None]] = {
-            aql.PACKET_TYPE_KERNEL_DISPATCH: self._kernel, aql.PACKET_TYPE_BARRIER_AND: self._barrier_and,
-            aql.PACKET_TYPE_BARRIER_OR: self._barrier_or, aql.PACKET_TYPE_VENDOR_SPECIFIC: self._vendor,
+        self._run_packet: dict[int, Callable[[bytes], None]] = {
+            aql.PACKET_TYPE_BARRIER_AND: self._barrier_and, aql.PACKET_TYPE_BARRIER_OR: self._barrier_or,
+            aql.PACKET_TYPE_VENDOR_SPECIFIC: self._vendor,
         }  # fmt: skip
 
     def _to(self, write: int) -> None:
@@ -88,6 +88,7 @@ class AqlQueue(ComputeQueue):
             self.bus.write(at, aql.PACKET_TYPE_INVALID.to_bytes(2, "little"), "a packet's header")
             self.read += 1
             self.report()
+        self._dispatcher.finish(self.advance)
 
     def _is_valid(self, at: int) -> bool:
         return self.bus.word(at, "a packet") & 0xFF != aql.PACKET_TYPE_INVALID
@@ -98,26 +99,35 @@ class AqlQueue(ComputeQueue):
             raise PacketFault(f"header {word:#06x} sets reserved bits", 0)
         header = aql.HEADER.decode(word)
         kind = header["type"]
-        if kind not in self._run_packet:
+        if kind != aql.PACKET_TYPE_KERNEL_DISPATCH and kind not in self._run_packet:
             raise PacketFault(f"packets of type {kind} are not played", 0)
         for which in ("acquire", "release"):
             if header[f"{which}_fence_scope"] > aql.FENCE_SCOPE_SYSTEM:
                 raise PacketFault(f"{which} fence of scope {header[f'{which}_fence_scope']}", 0)
         acquired, released = header["acquire_fence_scope"], header["release_fence_scope"]
-        if kind == aql.PACKET_TYPE_KERNEL_DISPATCH:
+        launches = kind == aql.PACKET_TYPE_KERNEL_DISPATCH
+        if header["barrier"]:  # it begins when all before it are over
+            self._dispatcher.finish(self.advance)
+        if launches:
             self._acquire(acquired)
         start = self._clock()
         signal = int.from_bytes(packet[56:64], "little")
         if signal:
             self._signal(signal)
-        self._run_packet[kind](packet, start)
-        self._dispatcher.finish()
-        if released == aql.FENCE_SCOPE_SYSTEM:
-            self._dispatcher.write_back()
-        if kind != aql.PACKET_TYPE_KERNEL_DISPATCH:  # a barrier acquires when it is over
-            self._acquire(acquired)
-        if signal:
-            self._complete(signal, start)
+
+        def over() -> None:
+            if released == aql.FENCE_SCOPE_SYSTEM:
+                self._dispatcher.write_back()
+            if not launches:  # a barrier acquires when it is over
+                self._acquire(acquired)
+            if signal:
+                self._complete(signal, start)
+
+        if launches:
+            self._kernel(packet, over)
+        else:
+            self._run_packet[kind](packet)
+            over()
 
     def _acquire(self, scope: int) -> None:
         if scope:
@@ -138,7 +148,7 @@ class AqlQueue(ComputeQueue):
             raise PacketFault(f"hsa_queue.size is {found['hsa_queue.size']}; the ring has {self.ring.nbytes} bytes")
         return found
 
-    def _kernel(self, packet: bytes, start: int) -> None:
+    def _kernel(self, packet: bytes, over: Callable[[], None]) -> None:
         self._name = "KERNEL_DISPATCH"
         fields = aql.kernel_dispatch_packet.unpack(packet)
         if not 1 <= fields["setup"] <= 3:
@@ -160,7 +170,7 @@ class AqlQueue(ComputeQueue):
         if lanes and self._major == 9:
             raise PacketFault("the descriptor wants waves of 32 lanes")
         grid = Grid(tuple(-(-n // of) for n, of in zip(threads, size, strict=True)), threads)  # type: ignore[arg-type]
-        self._dispatcher.launch(registers, grid, _SHADER_EN | _START_AT_000 | lanes, self.advance)
+        self._dispatcher.launch(registers, grid, _SHADER_EN | _START_AT_000 | lanes, self.advance, over)
 
     def _registers(
         self, registers: Registers, fields: dict[str, int], descriptor: dict[str, int], queue: dict[str, int],
@@ -225,11 +235,11 @@ class AqlQueue(ComputeQueue):
             words += [int.from_bytes(data[4 * n : 4 * n + 4], "little") for n in range(length)]
         return words
 
-    def _barrier_and(self, packet: bytes, start: int) -> None:
+    def _barrier_and(self, packet: bytes) -> None:
         self._name = "BARRIER_AND"
         self._depend(packet, all)
 
-    def _barrier_or(self, packet: bytes, start: int) -> None:
+    def _barrier_or(self, packet: bytes) -> None:
         self._name = "BARRIER_OR"
         self._depend(packet, any)
 
@@ -243,7 +253,7 @@ class AqlQueue(ComputeQueue):
         if signals:
             self.wait(lambda: enough([self.bus.word(signal + 8, "a signal", 8) == 0 for signal in signals]))
 
-    def _vendor(self, packet: bytes, start: int) -> None:
+    def _vendor(self, packet: bytes) -> None:
         """A call of a buffer of PM4 packets, which all dies execute."""
         self._name = "vendor packet"
         fields = aql.pm4_ib_packet.unpack(packet)

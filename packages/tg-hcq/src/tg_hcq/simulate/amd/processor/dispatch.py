@@ -36,6 +36,8 @@ _UNPLAYED: Final = (
     "PARTIAL_TG_EN", "ORDERED_APPEND_ENBL", "ORDERED_APPEND_MODE", "USE_THREAD_DIMENSIONS", "RESERVED",
     "TUNNEL_ENABLE", "RESTORE", "AMP_SHADER_EN",
 )  # fmt: skip
+_PACES: Final = (0, 0, 1, 4)
+"""How many times a wave runs between two packets, on a hostile machine."""
 MOST_LDS: Final = 64 << 10
 MOST_THREADS: Final = 1024
 
@@ -92,9 +94,46 @@ class Dispatcher:
         self._code: tuple[tuple[int, ...], ...] = ()
         self._wave_bytes = 0
         self._version = -1
+        self._pace = 0
+        self._running: list[tuple[Dispatch, Callable[[], None]]] = []
 
-    def finish(self) -> None:
-        """Waits for all waves; they are done when ``launch`` returns."""
+    def finish(self, between: Callable[[], None]) -> None:
+        """Waits for all waves; ``between`` is called after each step."""
+        while self.step():
+            between()
+
+    def step(self) -> bool:
+        """Runs a wave of one of the launches for a while.
+
+        Returns:
+          whether any was left to run.
+
+        Raises:
+          PacketFault: if the wave cannot go on.
+          MemoryFault: if it accesses what it may not.
+        """
+        if not self._running:
+            return False
+        index = self._running[0][0].machine.rng.randrange(len(self._running)) if len(self._running) > 1 else 0
+        dispatch, over = self._running[index]
+        try:
+            more = dispatch.advance()
+        except EngineFault as error:
+            self._running.clear()
+            fault = error.fault
+            if fault.kind in (FaultKind.UNMAPPED, FaultKind.PROTECTED) and fault.address is not None:
+                raise MemoryFault(Refused.of(fault.address, fault.kind, fault.access), str(error)) from None
+            raise PacketFault(str(error)) from None
+        if not more:
+            del self._running[index]
+            over()
+        return True
+
+    def meanwhile(self, between: Callable[[], None]) -> None:
+        """Runs what was launched for a while, between two packets."""
+        for _ in range(self._pace):
+            if self.step():
+                between()
 
     def invalidate(self, *, vectors: bool, arrays: bool, scalars: bool, shared: bool) -> None:
         """Drops what caches hold: those of vector accesses, those behind them, those of scalar loads, and the last."""
@@ -104,6 +143,12 @@ class Dispatcher:
             ):  # fmt: skip
                 for cache in chosen if wanted else ():
                     cache.drop()
+
+    def lose(self) -> None:
+        """Drops what was stored and not written back, too: no document says that it survives an invalidation."""
+        for caches in self._caches():
+            for cache in caches.dies:
+                cache.forget()
 
     def write_back(self) -> None:
         """Sends what was stored to memory."""
@@ -115,6 +160,8 @@ class Dispatcher:
 
     def drop_code(self) -> None:
         """Forgets what instruction caches hold."""
+        for dispatch, _ in self._running:
+            dispatch.refetch()
         for machine in self._machines.values():
             machine.code.invalidate()
 
@@ -132,15 +179,17 @@ class Dispatcher:
         return self._machines[lanes]
 
     def launch(
-        self, registers: Registers, grid: Grid, initiator: int, between: Callable[[], None]
-    ) -> None:
-        """Runs a grid of workgroups to its end.
+        self, registers: Registers, grid: Grid, initiator: int, between: Callable[[], None],
+        over: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """Runs a grid of workgroups to its end; a hostile machine executes other packets meanwhile.
 
         Args:
           registers: what SET_SH_REG wrote.
           grid: of workgroups.
           initiator: the last word of the packet.
           between: called after each step.
+          over: called when the last wave has ended.
 
         Raises:
           PacketFault: if a register says what cannot be, or a wave cannot go on.
@@ -159,18 +208,16 @@ class Dispatcher:
                     raise PacketFault(f"COMPUTE_START_{axis} is not 0, which is not played")
         shape = Shape(self._size(registers), grid, lanes)
         if 0 in grid.groups:
+            over()
             return
         launch = self._launch(registers, shape)
         machine = self._machine(lanes)
-        dispatch = Dispatch(machine, launch)
-        try:
-            while dispatch.advance():
-                between()
-        except EngineFault as error:
-            fault = error.fault
-            if fault.kind in (FaultKind.UNMAPPED, FaultKind.PROTECTED) and fault.address is not None:
-                raise MemoryFault(Refused.of(fault.address, fault.kind, fault.access), str(error)) from None
-            raise PacketFault(str(error)) from None
+        self._running.append((Dispatch(machine, launch), over))
+        if isinstance(machine, HostileMachine):  # what comes behind it is executed at any time
+            self._pace = machine.rng.choice(_PACES)
+            self.meanwhile(between)
+        else:
+            self.finish(between)
 
     def _size(self, registers: Registers) -> tuple[int, int, int]:
         sizes = []

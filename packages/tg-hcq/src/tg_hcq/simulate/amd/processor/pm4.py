@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
+from ....core.fileio import MMIO
 from .bus import Bus, aligned
 from .compare import COMPARISONS
 from .dispatch import Dispatcher, Grid
@@ -131,7 +132,15 @@ class ComputeQueue(Queue):
         while at < len(words):
             at += self._packet(words, at)
             self.read = write - len(words) + at
+            self._dispatcher.meanwhile(self.advance)
         self._name = ""
+        self._dispatcher.finish(self.advance)
+
+    def wait(self, ready: Callable[[], bool], word: MMIO | None = None) -> None:
+        """As of a queue; what was launched goes on meanwhile."""
+        while not self._stop[0] and not ready() and self._dispatcher.step():
+            pass
+        super().wait(ready, word)
 
     def _packet(self, words: list[int], at: int) -> int:
         """Executes the packet at an index; how many words it has."""
@@ -216,6 +225,7 @@ class ComputeQueue(Queue):
         while at < len(words):
             self._inside = f", word {at} of the buffer at {address:#x}"
             at += self._packet(words, at)
+            self._dispatcher.meanwhile(self.advance)
         self._inside = ""
 
     def _copy_data(self, fields: dict[str, int], body: list[int]) -> None:
@@ -236,7 +246,7 @@ class ComputeQueue(Queue):
     def _event_write(self, fields: dict[str, int], body: list[int]) -> None:
         if (fields["event_type"], fields["event_index"]) != (CS_PARTIAL_FLUSH, 4):
             raise PacketFault(f"event {fields['event_type']:#x} with index {fields['event_index']} is not played", 1)
-        self._dispatcher.finish()
+        self._dispatcher.finish(self.advance)
 
     def _release_mem(self, fields: dict[str, int], body: list[int]) -> None:
         if fields["event_type"] not in (CACHE_FLUSH_AND_INV_TS, BOTTOM_OF_PIPE_TS) or fields["event_index"] != 5:
@@ -248,9 +258,7 @@ class ComputeQueue(Queue):
         chosen, interrupts = fields["data_sel"], fields["int_sel"]
         if chosen > 3 or interrupts > 3:
             raise PacketFault(f"data {chosen} and interrupt {interrupts}: only up to 3 are played", 2)
-        self._dispatcher.finish()
-        if fields.get("gl2_wb") or fields.get("tc_wb"):
-            self._dispatcher.write_back()
+        self._dispatcher.finish(self.advance)
         self._invalidate(fields)
         address = _address(fields)
         if chosen:
@@ -262,13 +270,16 @@ class ComputeQueue(Queue):
     def _acquire_mem(self, fields: dict[str, int], body: list[int]) -> None:
         if fields.get("gl1_range") == 1 or fields.get("range_is_pa"):
             raise PacketFault("a reserved range, or physical addresses", 7)
-        if fields.get("gl2_wb") or fields.get("tc_wb"):
-            self._dispatcher.write_back()
         self._invalidate(fields)
         if fields.get("gli_inv") or fields.get("icache"):
             self._dispatcher.drop_code()
 
     def _invalidate(self, fields: dict[str, int]) -> None:
+        """Writes back and invalidates what the bits of a packet say."""
+        if fields.get("gl2_wb") or fields.get("tc_wb"):
+            self._dispatcher.write_back()
+        elif fields.get("gl2_inv") or fields.get("tc"):
+            self._dispatcher.lose()
         self._dispatcher.invalidate(
             vectors=bool(fields.get("glv_inv") or fields.get("tcl1")), arrays=bool(fields.get("gl1_inv")),
             scalars=bool(fields.get("glk_inv") or fields.get("kcache")),
