@@ -35,8 +35,8 @@ def names_of(module: Any) -> list[str]:
 def public() -> Iterator[tuple[str, Any]]:
     """Every public name with what it stands for: functions, classes, and the methods that a class defines itself."""
     inner = (
-        nn.functional, nn.optim, nn.lr_scheduler, nn.optim.swa_utils, nn.state, nn.init, nn.utils, nn.data, nn.datasets,
-        nn.amp, signal.windows,
+        nn.functional, nn.optim, nn.lr_scheduler, nn.optim.swa_utils, nn.state, nn.init, nn.utils, nn.utils.rnn,
+        nn.data, nn.datasets, nn.amp, signal.windows,
     )  # fmt: skip
     for module in (tg_frontend, language, linalg, nn, special, text, *inner):
         for name in names_of(module):

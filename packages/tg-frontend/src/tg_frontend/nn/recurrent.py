@@ -16,13 +16,15 @@ from ..transform.scan import scan
 from .initial import for_sums
 from .layering import layer_class
 from .module import Module
+from .utils.rnn import Layout, PackedSequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     State = tuple[Tensor, ...]
+    Sequences = TypeVar("Sequences", Tensor, PackedSequence)
 
 
 def _rnn_step(gates: Tensor, state: State, weights: _Weights) -> State:
@@ -253,35 +255,62 @@ class _Recurrent(Module):
         return [(layer, f"_l{layer}{way}") for layer in range(self.num_layers) for way in ways]
 
     def _run(
-        self, step: Callable[..., State], x: Tensor, states: State | None, sizes: tuple[int, ...], relu: bool = False
-    ) -> tuple[Tensor, State]:
+        self, step: Callable[..., State], x: Sequences, states: State | None, sizes: tuple[int, ...],
+        relu: bool = False,
+    ) -> tuple[Sequences, State]:  # fmt: skip
         """The last layer's hidden states in each step, and each layer's state after the last step."""
         name = type(self).__name__
+        if isinstance(x, PackedSequence):
+            if x.data.ndim != 2 or x.data.shape[1] != self.input_size:
+                raise ValueError(f"{name}: packed elements have shape {x.data.shape}, not (…, {self.input_size})")
+            layout = Layout.of(x, name)
+            padded = layout.unpacked(x.data)
+            there = layout.there(padded).unsqueeze(-1)
+            out, ends = self._layers(step, padded, self._begun(padded, states, sizes, True), relu, there)
+            return x._replace(data=layout.packed(out)), ends
         _checked(name, x, self.input_size)
         batched = x.ndim == 3
         x = (x.transpose(0, 1) if self.batch_first else x) if batched else x.unsqueeze(1)
-        count = len(self._suffixes())
-        batch = x.shape[1]
+        out, ends = self._layers(step, x, self._begun(x, states, sizes, batched), relu)
+        if not batched:
+            return out.squeeze(1), tuple(end.squeeze(1) for end in ends)
+        return (out.transpose(0, 1) if self.batch_first else out), ends
+
+    def _begun(self, x: Tensor, states: State | None, sizes: tuple[int, ...], batched: bool) -> State:
+        """The states before the first step: those that are given, or zeros."""
+        count, batch = len(self._suffixes()), x.shape[1]
         if states is None:
-            states = tuple(Tensor.zeros(count, batch, size, dtype=x.dtype, device=x.device) for size in sizes)
-        elif not batched:
-            states = tuple(state.unsqueeze(1) for state in states)
+            return tuple(Tensor.zeros(count, batch, size, dtype=x.dtype, device=x.device) for size in sizes)
+        states = states if batched else tuple(state.unsqueeze(1) for state in states)
         for state, size in zip(states, sizes, strict=True):
             if state.shape != (count, batch, size):
                 got = state.shape if batched else (state.shape[0], *state.shape[2:])
                 wanted = (count, batch, size) if batched else (count, size)
-                raise ValueError(f"{name}: a state has shape {got}, not {wanted}")
+                raise ValueError(f"{type(self).__name__}: a state has shape {got}, not {wanted}")
+        return states
+
+    def _layers(
+        self, step: Callable[..., State], x: Tensor, states: State, relu: bool, there: Tensor | None = None
+    ) -> tuple[Tensor, State]:
+        """Every layer in both directions over inputs of shape (steps, batch, inputs).
+
+        Args:
+          there: whether a sequence has a step, shape (steps, batch, 1): where not, its state stays as it is.
+        """
         finals: list[State] = []
         ways: list[Tensor] = []
         for place, (layer, suffix) in enumerate(self._suffixes()):
             weights = _Weights(self, suffix, relu)
             first = tuple(state[place] for state in states)
 
-            def advance(state: State, gates: Tensor, weights: _Weights = weights) -> tuple[State, Tensor]:
-                new = step(gates, state, weights)
+            def advance(state: State, inputs: State, weights: _Weights = weights) -> tuple[State, Tensor]:
+                new = step(inputs[0], state, weights)
+                if len(inputs) > 1:
+                    new = tuple(inputs[1].where(now, old) for now, old in zip(new, state, strict=True))
                 return new, new[0]
 
-            final, hidden = scan(advance, first, weights.gates(x), reverse=suffix.endswith("_reverse"))
+            inputs = (weights.gates(x),) if there is None else (weights.gates(x), there)
+            final, hidden = scan(advance, first, inputs, reverse=suffix.endswith("_reverse"))
             finals.append(final)
             ways.append(hidden)
             if len(ways) == (2 if self.bidirectional else 1):
@@ -289,10 +318,7 @@ class _Recurrent(Module):
                 ways.clear()
                 if self.dropout and layer + 1 < self.num_layers:
                     x = x.dropout(self.dropout)
-        ends = tuple(Tensor.stack(*parts) for parts in zip(*finals, strict=True))
-        if not batched:
-            return x.squeeze(1), tuple(end.squeeze(1) for end in ends)
-        return (x.transpose(0, 1) if self.batch_first else x), ends
+        return x, tuple(Tensor.stack(*parts) for parts in zip(*finals, strict=True))
 
 
 @layer_class
@@ -332,11 +358,12 @@ class RNN(_Recurrent):
         self.nonlinearity = _known(nonlinearity, "RNN")
         self._make(1, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
 
-    def forward(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Sequences, hx: Tensor | None = None) -> tuple[Sequences, Tensor]:
         """The hidden states of the last layer in each step, and those of all layers after the last step.
 
         Args:
-          x: shape (steps, batch, inputs), or (steps, inputs).
+          x: shape (steps, batch, inputs), or (steps, inputs); or a :class:`~tg_frontend.nn.utils.rnn.PackedSequence`,
+            and then the hidden states are one, too.
           hx: the first hidden states, shape (layers times directions, batch, hidden); zeros if not given.
 
         Raises:
@@ -386,12 +413,13 @@ class LSTM(_Recurrent):
         self._make(4, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
 
     def forward(
-        self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:  # fmt: skip
+        self, x: Sequences, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Sequences, tuple[Tensor, Tensor]]:  # fmt: skip
         """The hidden states of the last layer in each step; hidden and cell states of all layers after the last step.
 
         Args:
-          x: shape (steps, batch, inputs), or (steps, inputs).
+          x: shape (steps, batch, inputs), or (steps, inputs); or a :class:`~tg_frontend.nn.utils.rnn.PackedSequence`,
+            and then the hidden states are one, too.
           hx: the first hidden and cell states, shape (layers times directions, batch, hidden); zeros if not given.
 
         Raises:
@@ -437,11 +465,12 @@ class GRU(_Recurrent):
     ) -> None:  # fmt: skip
         self._make(3, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
 
-    def forward(self, x: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Sequences, hx: Tensor | None = None) -> tuple[Sequences, Tensor]:
         """The hidden states of the last layer in each step, and those of all layers after the last step.
 
         Args:
-          x: shape (steps, batch, inputs), or (steps, inputs).
+          x: shape (steps, batch, inputs), or (steps, inputs); or a :class:`~tg_frontend.nn.utils.rnn.PackedSequence`,
+            and then the hidden states are one, too.
           hx: the first hidden states, shape (layers times directions, batch, hidden); zeros if not given.
 
         Raises:

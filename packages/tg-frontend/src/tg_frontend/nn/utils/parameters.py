@@ -1,24 +1,18 @@
-"""Tools for gradients and parameters, by the names of ``torch.nn.utils``."""
+"""Gradients and parameters of several tensors as one, and weights that are computed from other parameters."""
 
 from __future__ import annotations
 
 from math import inf
 
-from ..autograd.differentiation import MODE, Switch
-from ..tensor import Tensor
-from .clipping import clip_grad_norm_, clip_grad_value_
-from .initial import parameter
-from .module import Module
+from ...autograd.differentiation import MODE, Switch
+from ...tensor import Tensor
+from ..initial import parameter
+from ..module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
-
-__all__ = [
-    "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "remove_spectral_norm",
-    "remove_weight_norm", "spectral_norm", "vector_to_parameters", "weight_norm",
-]  # fmt: skip
 
 
 def get_total_norm(tensors: Iterable[Tensor] | Tensor, norm_type: float = 2.0) -> Tensor:
@@ -226,7 +220,7 @@ def spectral_norm(
       >>> sorted(nn.utils.spectral_norm(nn.Linear(2, 3)).state_dict())
       ['bias', 'weight_orig', 'weight_u', 'weight_v']
     """
-    from .convolutional import ConvTranspose
+    from ..convolutional import ConvTranspose
 
     SpectralNorm(module, name, n_power_iterations, eps, int(isinstance(module, ConvTranspose)) if dim is None else dim)
     return module

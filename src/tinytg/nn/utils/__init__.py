@@ -1,4 +1,4 @@
-"""Tools for parameters; see :mod:`tg_frontend.nn.utils`."""
+"""Tools for parameters and sequences; see :mod:`tg_frontend.nn.utils`."""
 
 from tg_frontend.nn.utils import (
     clip_grad_norm_,
@@ -12,6 +12,8 @@ from tg_frontend.nn.utils import (
     weight_norm,
 )
 
+from . import rnn
+
 __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
@@ -19,6 +21,7 @@ __all__ = [
     "parameters_to_vector",
     "remove_spectral_norm",
     "remove_weight_norm",
+    "rnn",
     "spectral_norm",
     "vector_to_parameters",
     "weight_norm",
