@@ -255,3 +255,30 @@ def test_a_schedule_moves_a_recorded_step(name: str) -> None:
         _same([t], [o], 1e-5)
         records.append(step.captured)
     assert records[2] is not None and all(one is records[2] for one in records[2:])
+
+
+@pytest.mark.parametrize("options", [{}, {"lr": 0.3, "history_size": 3}, {"max_iter": 7, "max_eval": 9}])
+def test_lbfgs_searches_lines_as_torch_does(options: dict[str, Any]) -> None:
+    """Rosenbrock's function of four unknowns: the same points after each step, and as many evaluations."""
+    begin = np.array([-1.2, 1.0, 0.5, -0.7])
+    t, o = torch.tensor(begin, requires_grad=True), Tensor(begin, requires_grad=True)
+    a = torch.optim.LBFGS([t], line_search_fn="strong_wolfe", **{"max_iter": 5, **options})
+    b = nn.optim.LBFGS([o], line_search_fn="strong_wolfe", **{"max_iter": 5, **options})
+    counts = [0, 0]
+
+    def theirs() -> Any:
+        counts[0] += 1
+        a.zero_grad()
+        loss = (100 * (t[1:] - t[:-1] ** 2) ** 2 + (1 - t[:-1]) ** 2).sum()
+        loss.backward()
+        return loss
+
+    def ours() -> Any:
+        counts[1] += 1
+        b.zero_grad()
+        return (((o[1:] - o[:-1] ** 2) ** 2) * 100 + (1 - o[:-1]) ** 2).sum().backward()
+
+    for _ in range(4):
+        assert abs(float(a.step(theirs).detach()) - float(b.step(ours).item())) < 1e-5
+        np.testing.assert_allclose(o.numpy(), t.detach().numpy(), rtol=1e-6, atol=1e-7)
+        assert counts[0] == counts[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...autograd.differentiation import MODE, Switch
 from ...keywords import public
 from ...tensor import Tensor
+from .line_search import Point, strong_wolfe
 from .optimizer import Optimizer
 
 TYPE_CHECKING = False
@@ -40,7 +41,7 @@ class _Memory:
 
 @public
 class LBFGS(Optimizer):
-    """L-BFGS, as PyTorch has it without a line search. ``step`` takes a function that computes the loss.
+    """L-BFGS, as PyTorch has it. ``step`` takes a function that computes the loss.
 
     The function is called several times a step; it is to call ``zero_grad`` and ``backward`` and to return the loss.
     All parameters are in one group. A TinyJit cannot record a step, which decides on the host; it may record what the
@@ -57,10 +58,11 @@ class LBFGS(Optimizer):
       tolerance_grad: a step ends where no gradient is greater.
       tolerance_change: and where parameters or the loss change by less.
       history_size: gradients that are remembered.
-      line_search_fn: None; others are refused.
+      line_search_fn: None, for steps of the size ``lr``; or ``"strong_wolfe"``, for sizes that fulfil the strong
+        conditions of Wolfe (see :mod:`tg_frontend.nn.optim.line_search`), of which ``lr`` is the first that is tried.
 
     Raises:
-      ValueError: if there is more than one group, or a line search is asked for.
+      ValueError: if there is more than one group, or another line search is asked for.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -79,11 +81,12 @@ class LBFGS(Optimizer):
         tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:  # fmt: skip
-        if line_search_fn is not None:
-            raise ValueError(f"LBFGS: there is no line search {line_search_fn!r}; leave it out, and choose lr")
+        if line_search_fn not in (None, "strong_wolfe"):
+            raise ValueError(f'LBFGS: there is no line search {line_search_fn!r}; None or "strong_wolfe" is wanted')
         super().__init__(
             params, lr, max_iter=max_iter, max_eval=max_iter * 5 // 4 if max_eval is None else max_eval,
             tolerance_grad=tolerance_grad, tolerance_change=tolerance_change, history_size=history_size,
+            line_search_fn=line_search_fn,
         )  # fmt: skip
         if len(self.param_groups) > 1:
             raise ValueError("LBFGS: all parameters belong in one group")
@@ -109,15 +112,41 @@ class LBFGS(Optimizer):
         flat = [grad.reshape(-1) for grad in grads]
         return (flat[0].cat(*flat[1:]) if len(flat) > 1 else flat[0]).contiguous().realize()
 
-    def _move(self, direction: Tensor, size: float) -> None:
-        done, begin = [], 0
-        for param in self.params:
+    def _move(self, begin: list[Tensor], direction: Tensor, size: float) -> None:
+        """Writes to the parameters what they were at the beginning of the line and a step from there."""
+        done, place = [], 0
+        for param, old in zip(self.params, begin, strict=True):
             count = int(param.numel())
-            part = direction[begin : begin + count].reshape(param.shape)
-            param.assign((param.detach() + part * size).cast(param.dtype))
+            part = direction[place : place + count].reshape(param.shape)
+            param.assign((old + part * size).cast(param.dtype))
             done.append(param)
-            begin += count
+            place += count
         done[0].realize(*done[1:])
+
+    def _search(
+        self, closure: Callable[[], Any], begin: Point, direction: Tensor, size: float
+    ) -> tuple[Point, int]:
+        """Moves along a direction by a size that fulfils the conditions of Wolfe.
+
+        Returns:
+          Where that is, and how often the loss was evaluated.
+        """
+        with Switch(MODE, "recording", False):
+            old = [param.detach().clone() for param in self.params]
+            old[0].realize(*old[1:])
+            farthest = float(direction.abs().max().item())
+
+        def at(size: float) -> Point:
+            with Switch(MODE, "recording", False):
+                self._move(old, direction, size)
+            loss, g = float(closure().item()), self._gradient()
+            with Switch(MODE, "recording", False):
+                return Point(size, loss, float((g * direction).sum().item()), g)
+
+        found, count = strong_wolfe(at, begin, size, farthest, self.param_groups[0]["tolerance_change"])
+        with Switch(MODE, "recording", False):
+            self._move(old, direction, found.size)
+        return found, count
 
     def _direction(self, g: Tensor) -> Tensor:
         """Along which the loss falls, by the differences that are remembered."""
@@ -174,17 +203,24 @@ class LBFGS(Optimizer):
                 if memory.count == 1:
                     size *= min(1.0, 1 / float(g.abs().sum().item()))
                 memory.direction, memory.gradient, memory.size = direction, g, size
-                if float((g * direction).sum().item()) > -group["tolerance_change"]:
+                slope = float((g * direction).sum().item())
+                if slope > -group["tolerance_change"]:
                     break
-                self._move(direction, size)
-                farthest = float(direction.abs().max().item()) * size
-            if number + 1 == group["max_iter"]:
-                break
-            before, loss = loss, float(closure().item())
-            g, evaluations = self._gradient(), evaluations + 1
+                farthest = float(direction.abs().max().item())
+            before = loss
+            if group["line_search_fn"] is not None:
+                found, count = self._search(closure, Point(0.0, loss, slope, g), direction, float(size))
+                memory.size, loss, g, evaluations = found.size, found.loss, found.gradient, evaluations + count
+            else:
+                with Switch(MODE, "recording", False):
+                    self._move([param.detach() for param in self.params], direction, size)
+                if number + 1 == group["max_iter"]:
+                    break
+                loss, g, evaluations = float(closure().item()), self._gradient(), evaluations + 1
             if evaluations >= group["max_eval"] or float(g.abs().max().item()) <= group["tolerance_grad"]:
                 break
-            if farthest <= group["tolerance_change"] or abs(loss - before) < group["tolerance_change"]:
+            moved = farthest * memory.size
+            if moved <= group["tolerance_change"] or abs(loss - before) < group["tolerance_change"]:
                 break
         return first
 
