@@ -1,4 +1,4 @@
-"""Attention, with many short and with few long sequences."""
+"""Attention, with many short and with few long sequences; of all positions, and of those before."""
 
 from __future__ import annotations
 
@@ -20,4 +20,15 @@ def register(registry: Registry) -> None:
             f"attention {'x'.join(map(str, shape))}", "attention", arrays,
             lambda library, q, k, v: library.attention(q, k, v), "GFLOP/s",
             4.0 * batch * heads * positions**2 * width, goals=(Goal("rate", 300),), quick=quick,
+        )  # fmt: skip
+    for shape in ((1, 4, 4096, 64), (2, 9, 1021, 64)):
+        batch, heads, positions, width = shape
+
+        def some(shape: tuple[int, ...] = shape) -> Sequence[Array]:
+            return [normal(*shape, seed=seed) for seed in (1, 2, 3)]
+
+        registry.kernel(
+            f"causal attention {'x'.join(map(str, shape))}", "attention", some,
+            lambda library, q, k, v: library.attention(q, k, v, causal=True), "GFLOP/s",
+            2.0 * batch * heads * positions * (positions + 1) * width,
         )  # fmt: skip

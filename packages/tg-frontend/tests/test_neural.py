@@ -74,6 +74,23 @@ def test_attention(backend: str) -> None:
     np.testing.assert_allclose(half.numpy(), attention(q, k, v), atol=5e-3)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(511, 511), (512, 512), (521, 521), (1021, 257), (513, 1031), (577, 1)])
+def test_causal_attention_of_many_rows(rows: int, columns: int) -> None:
+    """Which is computed in runs of rows: as a mask over all of it, forward and backward."""
+    rng = np.random.default_rng(rows)
+    data = [rng.standard_normal(s).astype(np.float32) for s in ((2, rows, 3), (2, columns, 3), (2, columns, 5))]
+    weight = Tensor(rng.standard_normal((2, rows, 5)).astype(np.float32))
+    found = []
+    for options in ({"is_causal": True}, {"attn_mask": Tensor(np.tri(rows, columns) > 0)}):
+        q, k, v = (Tensor(x, requires_grad=True) for x in data)
+        out = q.scaled_dot_product_attention(k, v, **options)
+        (out * weight).sum().backward()
+        found.append([x.numpy() for x in (out, q.grad, k.grad, v.grad) if x is not None])
+    assert [len(one) for one in found] == [4, 4]
+    for got, want in zip(*found, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
 def test_cross_entropy(backend: str) -> None:
     x, y = sample(6, 4), np.array([0, 3, 1, 1, 2, 0])
     rows = -log_softmax(x, 1)[np.arange(6), y]
