@@ -43,8 +43,8 @@ def told(n: int, k: int, m: int, target: Target, batch: int = 1) -> list[str]:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
-    "shape", [(13, 67, 131), (17, 53, 259), (9, 100, 72), *(
-        (DRAWN.randint(9, 18), DRAWN.randint(40, 90), DRAWN.randint(64, 300)) for _ in range(6))], ids=str)
+    "shape", [(13, 67, 131), (17, 53, 259), (9, 100, 72), (2, 61, 257), (5, 43, 127), (8, 59, 96), *(
+        (DRAWN.randint(2, 18), DRAWN.randint(40, 90), DRAWN.randint(64, 300)) for _ in range(6))], ids=str)
 def test_a_few_rows_read_a_large_matrix_once(shape: tuple[int, int, int], threads: int) -> None:
     n, k, m = shape
     target = machine(threads)
@@ -68,8 +68,17 @@ def test_pieces_have_as_many_rows_as_the_tlb_has_pages() -> None:
     assert f"split(r0, {2 * far.cpu.near_pages}, REDUCE)" in closer
 
 
-@pytest.mark.parametrize("shape", [(5, 4099, 4093), (32, 512, 2048), (99, 4099, 4093), (13, 4099, 128), (13, 61, 1021)])
-def test_what_is_read_once_or_near_or_packed_is_left_alone(shape: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize("rows", [2, 5, 8])
+@pytest.mark.parametrize("near", [1 << 20, 1 << 21])
+def test_so_are_rows_that_are_one_tile(rows: int, near: int) -> None:
+    """Whole columns would be read once, too, but a page would be looked up for each of their elements."""
+    target = Target(vector_bytes=64, registers=32, threads=2, l2_bytes=near)
+    actions = told(rows, 4099, 4093, target)
+    assert f"split(r0, {target.cpu.near_pages}, REDUCE)" in actions and "partial(0, i1)" in actions
+
+
+@pytest.mark.parametrize("shape", [(1, 4099, 4093), (32, 512, 2048), (99, 4099, 4093), (13, 4099, 128), (13, 61, 1021)])
+def test_a_single_row_and_what_is_near_or_packed_is_left_alone(shape: tuple[int, int, int]) -> None:
     actions = told(*shape, Target(vector_bytes=64, registers=32, threads=2, l2_bytes=1 << 20))
     assert not any(a.startswith("prefetch(1") for a in actions), actions
 

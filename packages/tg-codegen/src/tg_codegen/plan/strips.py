@@ -37,8 +37,8 @@ def strips(nest: Nest, rows: Variable, lanes: Variable, tile: RegisterTile, targ
       target: the machine.
 
     Returns:
-      actions; none where there are more rows, or that tile reads all once, or finds it near the next time, or the
-      matrix's rows follow closely on one another.
+      actions; none where there are more rows, or several such tiles find the columns near, or the matrix's rows follow
+      closely on one another.
     """
     reductions, axis, across = reductions_of(nest), nest.of_root(rows)[0], nest.of_root(lanes)[0]
     if len(reductions) != 1 or len(reductions[0].arg[1]) != 1:
@@ -63,7 +63,8 @@ def strips(nest: Nest, rows: Variable, lanes: Variable, tile: RegisterTile, targ
         return []
     near = steps * itemsize * (tile.vectors * width + count) <= target.l2_bytes // NEAR_SHARE
     held = target.cpu.near_pages * max(1, PAGE_BYTES // max(jump, 1))
-    if near or tile.rows >= count or few.vectors > vectors or jump < target.cpu.scattered_bytes or steps <= held:
+    again = tile.rows < count
+    if (again and near) or few.vectors > vectors or jump < target.cpu.scattered_bytes or steps <= held:
         return []
     many, beside = few.rows, few.vectors
     results = -(-count // many) * many * beside * width * node.dtype.itemsize
