@@ -1,7 +1,7 @@
 """Submissions that were written by hand, word by word, which the software card of gfx1100 must accept and execute.
 
-The words are from nvd.h, sdma_v6_0_0_pkt_open.h, gc_11_0_0_offset.h and *RDNA3 Instruction Set Architecture*; nothing of
-the driver's or of the card's tables makes them. The driver's own are in ``tests/test_amd_packets.py``.
+The words are from nvd.h, sdma_v6_0_0_pkt_open.h, gc_11_0_0_offset.h and *RDNA3 Instruction Set Architecture*; no table
+of the driver's or of the card's makes them. The driver's own are in ``tests/test_amd_packets.py``.
 """
 
 from __future__ import annotations
