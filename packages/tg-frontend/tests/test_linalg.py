@@ -473,6 +473,17 @@ def test_the_forms_of_svd_and_qr(shape: tuple[int, ...]) -> None:
         Tensor(a).svd(some=False, full_matrices=True)
 
 
+def test_iterations_of_newton_and_schulz() -> None:
+    for shape in ((5, 3), (3, 5), (2, 4, 4)):
+        a = some(*shape)
+        u, s, vh = np.linalg.svd(a, full_matrices=False)
+        close(Tensor(a).newton_schulz(60, (1.5, -0.5)), u @ vh, 1e-6)
+        s = s / np.linalg.norm(s, axis=-1, keepdims=True)
+        for params in ((2.0,), (3.4445, -4.775, 2.0315), (1.0, 0.0, 0.0, -1.0)):
+            once = sum(p * s ** (2 * k + 1) for k, p in enumerate(params))
+            close(Tensor(a).newton_schulz(1, params, 0.0), u * np.asarray(once)[..., None, :] @ vh)
+
+
 METHODS: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "inverse: .*are not square", lambda: Tensor.ones(2, 3).inverse()),
     (TypeError, "det: .*matrices of int32", lambda: Tensor([[1, 2], [3, 4]]).det()),
@@ -485,6 +496,9 @@ METHODS: list[tuple[type[Exception], str, Callable[[], Any]]] = [
      lambda: Tensor.eye(3).ormqr(Tensor.ones(3), Tensor.ones(3, 2, dtype="float64"))),
     (ValueError, "triangular_solve: .*are not square", lambda: Tensor.ones(2, 1).triangular_solve(Tensor.ones(2, 3))),
     (ValueError, "geqrf: .* no matrix", lambda: Tensor.ones(3).geqrf()),
+    (ValueError, "newton_schulz: .* no matrix", lambda: Tensor.ones(3).newton_schulz(1, (1.0,))),
+    (ValueError, "newton_schulz: a number of steps and one coefficient", lambda: Tensor.eye(2).newton_schulz(1, ())),
+    (ValueError, "newton_schulz: a number of steps", lambda: Tensor.eye(2).newton_schulz(-1, (1.0,))),
     (ValueError, "adjoint: .*a matrix is wanted", lambda: Tensor.ones(3).adjoint()),
 ]  # fmt: skip
 

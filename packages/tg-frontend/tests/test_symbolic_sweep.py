@@ -310,6 +310,9 @@ CASES |= {
     "orgqr": ("s", lambda s: s.orgqr(s[0])),
     "ormqr": ("s", lambda s: s.ormqr(s[0], s)),
     "triangular_solve": ("s", lambda s: s.triangular_solve(s)),
+    "newton_schulz": ("s", lambda s: s.newton_schulz(2, (1.5, -0.5))),
+    "keccak": ("i", lambda i: i.cast("uint8").keccak()),
+    "hash": ("x", lambda x: x.hash()),
     "addcmul": ("xy", lambda x, y: x.addcmul(y, x)),
     "addcdiv": ("xy", lambda x, y: x.addcdiv(y, x)),
     "polygamma": ("x", lambda x: x.polygamma(2)),
@@ -374,7 +377,7 @@ NOT_HERE = {
     # attributes, constructors from data, and what says nothing of elements
     "device", "dtype", "grad", "is_realized", "lazydata", "requires_grad", "training", "element_size", "empty",
     "is_floating_point", "from_blob", "from_dlpack", "manual_seed", "no_grad", "train", "replace", "requires_grad_",
-    "enable_grad", "register_hook", "retain_grad", "set_grad_enabled",
+    "enable_grad", "from_url", "register_hook", "retain_grad", "set_grad_enabled",
     "schedule", "schedule_with_vars", "to_", "get_rng_state", "set_rng_state",
     "copy_", "cpu", "cuda", "detach_", "dim", "get_device", "grad_fn", "is_complex", "is_conj", "is_contiguous",
     "is_cpu", "is_cuda", "is_leaf", "is_nonzero", "is_same_size", "is_signed", "itemsize", "nelement", "new_tensor",

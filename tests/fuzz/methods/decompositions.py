@@ -134,6 +134,14 @@ def _ormqr(pool: Pool, _: int) -> Call:
     return Call("ormqr", (Ref(i), Ref(j), Ref(k)), {"left": left, "transpose": transpose}, reference)
 
 
+def _iterated(x: Array, steps: int, params: tuple[float, ...]) -> Array:
+    x = x / (np.sqrt((x * x).sum((-2, -1), keepdims=True)) + 1e-7)
+    for _ in range(steps):
+        u, s, vh = np.linalg.svd(x, full_matrices=False)
+        x = u * sum(p * s ** (2 * k + 1) for k, p in enumerate(params))[..., None, :] @ vh
+    return x
+
+
 _of_any("adjoint", lambda x: np.swapaxes(x, -1, -2), True)
 _square("cholesky", np.linalg.cholesky, definite=True, smooth=False)  # the gradient is that of symmetric matrices
 _square("cholesky_inverse", _inverse)
@@ -150,6 +158,7 @@ _of_any("qr", lambda x: tuple(np.linalg.qr(x)))
 _of_any("svd", lambda x, compute_uv: (
     np.zeros((*x.shape[:-1], x.shape[-2])), np.linalg.svd(x, compute_uv=False),
     np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-1]))), compute_uv=False)  # fmt: skip
+_of_any("newton_schulz", _iterated, True, steps=2, params=(1.5, -0.5, 0.25))
 row("matrix_power", _power, smooth=True, wide=True)
 row("lu_solve", _lu_solve, smooth=True, wide=True)
 row("orgqr", _orgqr, smooth=True, wide=True)

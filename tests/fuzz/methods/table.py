@@ -135,13 +135,13 @@ NOT_A_COMPUTATION = frozenset(
     "device_ type mT H mH angle complex polar conj conj_physical resolve_conj cdouble cfloat stft istft view_as_real "
     "view_as_complex real imag sgn isreal is_complex is_conj autocast coalesce indices is_coalesced is_sparse to_dense "
     "values equal new_empty fill_ zero_ "
-    "nextafter "
+    "nextafter keccak hash from_url "
     "dim nelement stride storage_offset is_contiguous is_same_size is_signed is_nonzero get_device cpu cuda to_device "
     "new_tensor copy_ detach_ fill_diagonal_ is_leaf grad_fn itemsize is_cuda is_cpu".split()
 )
 """Attributes that compute nothing, or only say or move what is there; memory has a fuzzer of its own.
 
-And ``nextafter``, which gives another number in every dtype.
+And ``nextafter``, which gives another number in every dtype; and what hashes bytes, or fetches them.
 """
 RANDOM = frozenset(
     "dropout glorot_uniform kaiming_normal kaiming_uniform multinomial normal rand rand_like randint randn randn_like "

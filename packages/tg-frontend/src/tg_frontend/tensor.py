@@ -25,11 +25,13 @@ from .complex import complex_class
 from .constructor import constructor
 from .domains import NUMBERS
 from .fourier import spectra
-from .interchange import exchange, namespace
+from .interchange import exchange, namespace, web
 from .keywords import public
 from .ops.autocast import adapted
 from .ops.in_place import in_place, view_in_place
 from .special import error, gamma, incomplete_gamma, modified_bessel, tapers
+
+TYPE_CHECKING = False
 
 
 @adapted
@@ -39,8 +41,9 @@ class Tensor(Array):
 
     Args:
       data: a number; nested lists or tuples of numbers; a numpy array, which is copied; bytes or a memoryview of
-        elements of ``dtype`` (uint8 if it is not given); a ``LazyBuffer``; None for no elements.
-      device: where the elements live, the default device if not given.
+        elements of ``dtype`` (uint8 if it is not given); a ``pathlib.Path``, whose file is read when it is asked for,
+        likewise; a ``LazyBuffer``; None for no elements.
+      device: where the elements live, the default device if not given; of a path, its file.
       dtype: a dtype or its name. If not given: of numbers by kind, of arrays their own.
       requires_grad: whether ``backward`` gives this tensor a ``grad``; None leaves it open: an optimiser may decide.
 
@@ -52,6 +55,7 @@ class Tensor(Array):
 
     Raises:
       ValueError: if the lists are ragged, or the bytes no whole number of elements.
+      OSError: if a file cannot be read.
       TypeError: if the data is something else; or a gradient is wanted of integers.
 
     Example:
@@ -435,7 +439,13 @@ class Tensor(Array):
     qr = ops.decompositions.qr
     slogdet = ops.decompositions.slogdet
     svd = ops.decompositions.svd
+    newton_schulz = ops.decompositions.newton_schulz
     triangular_solve = ops.decompositions.triangular_solve
+
+    # *** hashes ***
+
+    keccak = ops.hashing.keccak
+    hash = ops.hashing.hash
 
     # *** networks ***
 
@@ -663,6 +673,7 @@ class Tensor(Array):
 
     from_blob = constructor(exchange.from_blob)
     from_dlpack = constructor(exchange.from_dlpack)
+    from_url = constructor(web.from_url)
     __dlpack__ = exchange.__dlpack__
     __dlpack_device__ = exchange.__dlpack_device__
     __array_namespace__ = namespace.__array_namespace__
@@ -706,8 +717,13 @@ class Tensor(Array):
     trapz = ops.differences.trapezoid
     take_along_axis = ops.lookup.take_along_dim
     row_stack = ops.joined.vstack
+    image_dot = ops.linear.dot
+    image_conv2d = ops.convolution.conv2d
     binary_cross_entropy = ops.loss.binary_crossentropy
     binary_cross_entropy_with_logits = ops.loss.binary_crossentropy_logits
+
+    if not TYPE_CHECKING:
+        __getattr__ = ops.absent.refused
 
     # *** casts, named like Python's types: nothing below may be annotated with those ***
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from tg_dtype import DType, dtypes, interop, part_dtype
-from tg_lazy import LazyBuffer
-from tg_runtime import Device, capturing
+from tg_lazy import LazyBuffer, Storage
+from tg_runtime import Buffer, Device, capturing
+from tg_runtime.memory.files import FileMemory, OpenFile
 from tg_shape import Expr, sint, sym_eval, unbind
 
 from ..host import coerce, transfer
@@ -66,14 +69,35 @@ def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool)
         return transfer.upload(memoryview(transfer.pack(values, found)), found, shape, device)
     if isinstance(data, (bytes, bytearray, memoryview)) or type(data).__name__ == "array":
         return _from_bytes(memoryview(data), device, dtype)
+    if isinstance(data, os.PathLike):
+        lazy = _of_file(data, dtype or dtypes.uint8)
+        return lazy if device_is_default else lazy.copy_to(device)
     if data is None:
         return LazyBuffer.const(0, dtype or dtypes.default_float, (0,), device)
     if not hasattr(type(data), "lazydata") and coerce.is_arraylike(data):
         return ingest(coerce.as_array(data), device, dtype, device_is_default)
     if hasattr(type(data), "lazydata"):
         raise TypeError("Tensor: data is a tensor already; use .to(), .cast() or .detach()")
-    raise TypeError(f"Tensor: data is a {type(data).__name__}; give numbers, nested lists, bytes or a numpy array"
+    raise TypeError(f"Tensor: data is a {type(data).__name__}; give numbers, lists, bytes, a path or a numpy array"
                     + (" (of this, use Tensor.from_dlpack)" if hasattr(data, "__dlpack__") else ""))
+
+
+def _of_file(path: os.PathLike[Any], dtype: DType) -> LazyBuffer:
+    """The content of a file, where it is.
+
+    Raises:
+      OSError: if it cannot be read, or is no regular file.
+      ValueError: if it is no whole number of elements.
+    """
+    file = OpenFile(os.path.abspath(os.fsdecode(path)), "Tensor")
+    size, rest = divmod(file.nbytes, dtype.itemsize)
+    if rest:
+        raise ValueError(f"Tensor: the {file.nbytes} bytes of {file.path} are not a whole number of {dtype.name}")
+    device = Device.canonicalize(f"DISK:{file.path}")
+    if not size:
+        return LazyBuffer.const(0, dtype, (0,), device)
+    buffer = Buffer(device, size, dtype, opaque=FileMemory(file, 0, file.nbytes))
+    return LazyBuffer.from_storage(Storage(device, size, dtype, buffer), (size,))
 
 
 def prod_of(lazy: LazyBuffer) -> int:

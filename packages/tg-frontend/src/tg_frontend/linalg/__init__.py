@@ -5,7 +5,7 @@ its values, which are computed later: a singular one gives infinities or NaN, an
 """
 
 from ..keywords import offered
-from ..ops.decompositions import Above
+from ..ops.above import Above
 from . import methods
 from .checked import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
 from .cholesky import cholesky, cholesky_inverse, cholesky_solve

@@ -8,6 +8,7 @@ import pickle
 import tarfile
 from pathlib import Path
 
+from ..host.downloads import cache_folder, download
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -24,36 +25,23 @@ _FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 _CIFAR = "https://www.cs.toronto.edu/~kriz/"
 _PARTS = tuple(f"{part}-{kind}.gz" for part in ("train", "t10k") for kind in ("images-idx3-ubyte", "labels-idx1-ubyte"))
 _MAGIC = {2049: 1, 2051: 3}  # the first number of a file of labels, and of one of images: how many axes it has
-_TIMEOUT_S = 30
 
 
 def folder_of(root: str | os.PathLike[str] | None, name: str) -> Path:
     """Where the files of a data set are: ``root``, or a folder of that name in the user's cache."""
-    if root is not None:
-        return Path(root)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "tinytg" / "datasets" / name
+    return cache_folder("datasets") / name if root is None else Path(root)
 
 
-def _file(folder: Path, name: str, url: str, download: bool, what: str) -> Path:
+def _file(folder: Path, name: str, url: str, fetch: bool, what: str) -> Path:
     """A file of a data set: there, uncompressed perhaps, or fetched."""
     for known in (folder / name, folder / name.removesuffix(".gz")):
         if known.exists():
             return known
     why = "it is not to be fetched"
-    if download:
-        from urllib.error import URLError
-        from urllib.request import urlopen
-
+    if fetch:
         try:
-            with urlopen(url + name, timeout=_TIMEOUT_S) as answer:  # of a fixed address
-                data = answer.read()
-            folder.mkdir(parents=True, exist_ok=True)
-            part = folder / f"{name}.{os.getpid()}.part"
-            part.write_bytes(data)
-            part.replace(folder / name)
-            return folder / name
-        except (URLError, OSError) as error:
+            return download(url + name, folder / name, what)
+        except OSError as error:
             why = f"it could not be fetched: {error}"
     raise FileNotFoundError(f"{what}: there is no {folder / name}, and {why}. Put the file there: {url}{name}")
 

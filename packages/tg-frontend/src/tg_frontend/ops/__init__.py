@@ -1,6 +1,8 @@
 """Operations on tensors: free functions, one subject a module. ``Tensor`` binds them as methods."""
 
 from . import (
+    above,
+    absent,
     activation,
     attention,
     autocast,
@@ -20,6 +22,7 @@ from . import (
     elementwise,
     filling,
     gather_scatter,
+    hashing,
     histogram,
     index_update,
     index_writing,
@@ -65,6 +68,8 @@ from . import (
 )
 
 __all__ = [
+    "above",
+    "absent",
     "activation",
     "attention",
     "autocast",
@@ -84,6 +89,7 @@ __all__ = [
     "elementwise",
     "filling",
     "gather_scatter",
+    "hashing",
     "histogram",
     "index_update",
     "index_writing",

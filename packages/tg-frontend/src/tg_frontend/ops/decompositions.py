@@ -1,49 +1,21 @@
 """Decompositions of matrices as methods, in PyTorch's forms.
 
-Their algorithms are loops over tensors, and stand above the class of tensors, in ``tg_frontend.linalg``. What is wanted
-of them is written down here as a protocol; the package hands them over when it is put together.
+Their algorithms are loops over tensors, and stand above the class of tensors, in ``tg_frontend.linalg``.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol
+from typing import Generic, NamedTuple
 
 from ..array.array import A
+from .above import Above
+from .elementary import sqrt
+from .linear import matmul
 from .new import new_zeros
 
-
-class LinearAlgebra(Protocol):
-    """Functions of matrices (…, m, n), as ``tg_frontend.linalg`` has them."""
-
-    def cholesky(self, a: Any, /, *, upper: bool) -> Any: ...
-    def cholesky_inverse(self, factor: Any, upper: bool, /) -> Any: ...
-    def cholesky_solve(self, b: Any, factor: Any, upper: bool, /) -> Any: ...
-    def det(self, a: Any, /) -> Any: ...
-    def slogdet(self, a: Any, /) -> tuple[Any, Any]: ...
-    def inv(self, a: Any, /) -> Any: ...
-    def lu_factor(self, a: Any, /, *, pivot: bool) -> tuple[Any, Any]: ...
-    def lu_factor_ex(self, a: Any, /, *, pivot: bool) -> tuple[Any, Any, Any]: ...
-    def lu_solve(self, factors: Any, pivots: Any, b: Any, /) -> Any: ...
-    def matrix_exp(self, a: Any, /) -> Any: ...
-    def matrix_power(self, a: Any, n: int, /) -> Any: ...
-    def pinv(self, a: Any, /, *, rtol: float) -> Any: ...
-    def qr(self, a: Any, mode: str, /) -> tuple[Any, Any]: ...
-    def reflections(self, a: Any, /) -> tuple[Any, Any]: ...
-    def householder_product(self, a: Any, tau: Any, /) -> Any: ...
-    def reflected_by(self, a: Any, tau: Any, x: Any, left: bool, transpose: bool, /) -> Any: ...
-    def solve_triangular(self, a: Any, b: Any, /, *, upper: bool, unitriangular: bool) -> Any: ...
-    def svd(self, a: Any, full_matrices: bool, /) -> tuple[Any, Any, Any]: ...
-    def svdvals(self, a: Any, /) -> Any: ...
-
-
-class Above:
-    """What stands above this module and is called from it.
-
-    Attributes:
-      linalg: set when the package is imported.
-    """
-
-    linalg: ClassVar[LinearAlgebra]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class QR(NamedTuple, Generic[A]):
@@ -466,3 +438,41 @@ def svd(x: A, some: bool = True, compute_uv: bool = True, *, full_matrices: bool
         return SVD(*Above.linalg.svd(x, full_matrices))
     u, s, vh = Above.linalg.svd(x, not some)
     return SVD(u, s, vh.mT)
+
+
+def newton_schulz(x: A, steps: int, params: Sequence[float], eps: float = 1.0e-7) -> A:
+    """Matrices (…, m, n) whose singular values an odd polynomial was applied to, again and again.
+
+    They are divided by their norm first. With the coefficients of Newton's and Schulz's iteration, (1.5, -0.5),
+    singular values go to 1, and the result to the orthogonal factor of the polar decomposition. Source: Higham,
+    "Functions of Matrices", 2008, section 8.3.
+
+    Args:
+      steps: how often.
+      params: coefficients of x, x cubed, x to the fifth, ….
+      eps: what is added to the norm.
+
+    Raises:
+      ValueError: if there is no matrix, or no coefficient, or fewer than 0 steps.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([[0.0, 2.0], [-1.0, 0.0]]).newton_schulz(12, (1.5, -0.5)).round(decimals=3).abs()
+      Tensor([[0., 1.],
+              [1., 0.]])
+    """
+    if x.ndim < 2:
+        raise ValueError(f"newton_schulz: shape {x.shape} is no matrix; the last two axes are those of one")
+    if not isinstance(steps, int) or steps < 0 or not isinstance(params, (tuple, list)) or not params:
+        raise ValueError(f"newton_schulz: a number of steps and one coefficient or more, got {steps!r} and {params!r}")
+    m, n = x.shape[-2:]
+    tall = isinstance(m, int) and isinstance(n, int) and m > n
+    out: A = x / (sqrt((x * x).sum((-2, -1), keepdim=True)) + eps)
+    out = out.mT if tall else out
+    for _ in range(steps):
+        gram = matmul(out, out.mT).contiguous()
+        total = out * params[-1]
+        for factor in reversed(params[:-1]):  # Horner's scheme
+            total = matmul(gram, total) + out * factor
+        out = total.contiguous()
+    return out.mT if tall else out

@@ -10,6 +10,7 @@ from tg_lazy import LazyBuffer, Ops
 from ..autograd.differentiation import MODE, Switch
 from ..autograd.functions import Grads
 from ..autograd.recording import Recorded
+from ..ops.above import Above
 from ..tensor import Tensor
 from .batched_loop import run
 from .joint import Joint, Pullback, recorded_pullback
@@ -270,3 +271,6 @@ def _floating(tensor: Tensor) -> bool:
 
 def _summed(tensor: Tensor) -> DType:
     return dtypes.float32 if tensor.dtype.itemsize < 4 else tensor.dtype
+
+
+Above.scan = scan
