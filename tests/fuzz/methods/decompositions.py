@@ -138,7 +138,8 @@ def _iterated(x: Array, steps: int, params: tuple[float, ...]) -> Array:
     x = x / (np.sqrt((x * x).sum((-2, -1), keepdims=True)) + 1e-7)
     for _ in range(steps):
         u, s, vh = np.linalg.svd(x, full_matrices=False)
-        x = u * sum(p * s ** (2 * k + 1) for k, p in enumerate(params))[..., None, :] @ vh
+        s = np.asarray(sum(p * s ** (2 * k + 1) for k, p in enumerate(params)))
+        x = u * s[..., None, :] @ vh
     return x
 
 
