@@ -136,6 +136,9 @@ ROWS: dict[str, Row] = {
     "PixelShuffle": (lambda: nn.PixelShuffle(2), [normal(1, 8, 3, 2)]),
     "PixelUnshuffle": (lambda: nn.PixelUnshuffle(2), [normal(1, 3, 4, 6)]),
     "Fold": (lambda: nn.Fold((4, 5), 2), [normal(2, 8, 12)]), "Unfold": (lambda: nn.Unfold(2), [normal(2, 3, 4, 5)]),
+    "CrossMapLRN2d": (lambda: nn.CrossMapLRN2d(4, 0.5), [normal(2, 5, 3, 1)]),
+    "LinearCrossEntropyLoss": (
+        lambda: nn.LinearCrossEntropyLoss(3, 7, out_features=(2,), bias=True), [normal(5, 3), classes(7, 5, 2)]),
     "LocalResponseNorm": (lambda: nn.LocalResponseNorm(3, 0.5), [normal(2, 5, 3)]),
     "Softmax2d": (nn.Softmax2d, [normal(2, 3, 4, 5)]), "Dropout2d": (nn.Dropout2d, [normal(2, 3, 4, 5)]),
     "Dropout3d": (nn.Dropout3d, [normal(2, 3, 2, 3, 2)]),

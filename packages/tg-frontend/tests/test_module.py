@@ -132,8 +132,38 @@ def test_it_is_shown_as_a_tree() -> None:
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(NotImplementedError, match="Empty has no forward"):
         type("Empty", (nn.Module,), {})()(Tensor([1.0]))
-    with pytest.raises(ValueError, match="every tensor of a model is in its state"):
-        nn.Module().register_buffer("x", Tensor([1.0]), persistent=False)
+
+
+class Masked(nn.Module):
+    """A model with a tensor of each kind."""
+
+    def __init__(self) -> None:
+        self.weight = nn.Parameter([1.0, 2.0])
+        self.register_buffer("mean", Tensor([3.0]))
+        self.register_buffer("mask", Tensor([4.0]), persistent=False)
+        self.places = nn.Buffer([5.0], persistent=False)
+        self.count = nn.Buffer([6.0])
+
+
+def test_buffers_that_are_not_in_the_state() -> None:
+    model = nn.Sequential(Masked())
+    kept, all_of_them = ["0.weight", "0.mean", "0.count"], ["0.weight", "0.mean", "0.mask", "0.places", "0.count"]
+    for one in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert list(one.state_dict()) == kept
+        assert [name for name, _ in one.named_buffers()] == all_of_them[1:]
+        assert [name for name, _ in one.named_parameters()] == ["0.weight"]
+        one.load_state_dict({name: tensor.detach() * 0 + 9 for name, tensor in one.state_dict().items()})
+        assert [tensor.tolist()[0] for tensor in one.buffers()] == [9, 4, 5, 9]
+        with pytest.raises(KeyError, match="not in the model: 0.mask"):
+            one.load_state_dict({**one.state_dict(), "0.mask": np.ones(1)})
+    model.to("float16")
+    assert {tensor.dtype.name for tensor in model.buffers()} == {"float16"}
+    inner = model[0]
+    inner.mask = Tensor([7.0])  # the name is not in the state, whatever it holds
+    assert list(model.state_dict()) == kept
+    inner.register_buffer("mask", Tensor([8.0]))
+    assert "0.mask" in model.state_dict()
+    assert "x.places" not in nn.state.get_state_dict(inner, "x")
 
 
 def test_layers_that_find_out_their_sizes_are_refused_in_words() -> None:

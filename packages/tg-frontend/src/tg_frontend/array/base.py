@@ -40,7 +40,7 @@ class Base:
     # base is only where the value comes from, does not tell; _cut: no gradient flows to the memory
     __slots__ = (
         "__weakref__", "_ctx", "_cut", "_home", "_hooks", "_lazy", "_parameter", "_parts", "_place", "_rows",
-        "_wants_grad", "grad",
+        "_transient", "_wants_grad", "grad",
     )  # fmt: skip
 
     _lazy: LazyBuffer
@@ -51,6 +51,7 @@ class Base:
     _home: Memory | None
     _place: LazyBuffer | None
     _cut: bool
+    _transient: bool  # set where a model holds this, but not in its state
     _hooks: Hooks  # set only where somebody asked for it
     _rows: Rows  # set only where the tensor was row-sparse at first
     _parts: tuple[Self, Self]  # set only where the tensor is complex
@@ -58,12 +59,9 @@ class Base:
     training: ClassVar[bool] = False
 
     def __init__(
-        self,
-        data: Any = None,
-        device: str | None = None,
-        dtype: DTypeLike | None = None,
+        self, data: Any = None, device: str | None = None, dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Makes a tensor of ``data``: see the class."""
         wanted = None if dtype is None else to_dtype(dtype)
         made = ingest(data, placed(device), wanted, device is None)

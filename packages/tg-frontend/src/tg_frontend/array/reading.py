@@ -132,5 +132,5 @@ def __reduce__(x: B) -> tuple[Any, ...]:
     """For pickle and copy: the elements, computed now; not the graph that they came from."""
     elements = bytes(transfer.download(host_memory(x), x._ints()))
     leaf = None if x._ctx is not None else x.requires_grad
-    learnt = (None, {"_parameter": True}) if getattr(x, "_parameter", False) else None
-    return transfer.restored, (type(x), elements, x.dtype, x._ints(), x.device, leaf), learnt
+    marks = {name: True for name in ("_parameter", "_transient") if getattr(x, name, False)}
+    return transfer.restored, (type(x), elements, x.dtype, x._ints(), x.device, leaf), (None, marks) if marks else None

@@ -41,7 +41,7 @@ def _class_of(real: type[Any]) -> dict[str, Any]:
     from ..array.base import Base
 
     body: dict[str, Any] = {"__slots__": (), "__module__": real.__module__, "__doc__": "A tensor of complex numbers."}
-    slots = [name for name in Base.__slots__ if name not in ("__weakref__", "_parts", "_parameter")]
+    slots = [name for name in Base.__slots__ if name not in ("__weakref__", "_parts", "_parameter", "_transient")]
     body.update({name: property(_no_node) for name in (*slots, "lazydata")})
     for name in dir(real):
         found = getattr(real, name)

@@ -41,7 +41,7 @@ from .containers import Identity, ModuleDict, ModuleList, ParameterDict, Paramet
 from .convolutional import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .describing import describe
 from .dropping import AlphaDropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout, RReLU
-from .initial import Parameter
+from .initial import Buffer, Parameter
 from .layers import Embedding, Linear
 from .losses import (
     BCELoss,
@@ -121,9 +121,11 @@ from .pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from .projected_losses import LinearCrossEntropyLoss
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .resampling import (
     ChannelShuffle,
+    CrossMapLRN2d,
     Fold,
     LocalResponseNorm,
     PixelShuffle,
@@ -171,6 +173,7 @@ __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
     "Bilinear",
+    "Buffer",
     "CTCLoss",
     "ChannelShuffle",
     "CircularPad1d",
@@ -188,6 +191,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -223,6 +227,7 @@ __all__ = [
     "LayerNorm2d",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",

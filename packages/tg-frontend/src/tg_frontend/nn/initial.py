@@ -34,6 +34,27 @@ def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
     return parameter(made) if requires_grad else made
 
 
+def Buffer(data: Any, persistent: bool = True) -> Tensor:
+    """A tensor that a model holds and does not learn.
+
+    Args:
+      data: a tensor, of which a copy is made, or anything that a tensor is made of.
+      persistent: whether it is in the state of the model: in ``state_dict()``, and in files.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> model = nn.Module()
+      >>> model.mean, model.mask = nn.Buffer([1.0, 2.0]), nn.Buffer([True, False], persistent=False)
+      >>> [name for name, _ in model.named_buffers()], list(model.state_dict())
+      (['mean', 'mask'], ['mean'])
+    """
+    made = data.detach().clone() if isinstance(data, Tensor) else Tensor(data)
+    made.requires_grad = False
+    if not persistent:
+        made._transient = True
+    return made
+
+
 def for_sums(*shape: int, terms: int) -> Tensor:
     """A parameter of sums over so many products, uniform within one over the root of that number.
 

@@ -10,7 +10,7 @@ from ..keywords import checked
 from ..tensor import Tensor
 from .describing import HOOKS, describe
 from .initial import parameter
-from .state import get_parameters, get_state_dict, load_state_dict, parts_of
+from .state import get_parameters, get_state_dict, load_state_dict, parts_of, tensors_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Module:
     _tree: ClassVar[bool] = True  # it is shown with its parts
     _as_written: ClassVar[bool] = True  # errors in what a person wrote into forward() name what they called there
     _derived: tuple[str, ...] = ()  # attributes that are computed from others, and are in no state
+    _transient_names: tuple[str, ...] = ()  # attributes with tensors that are in no state
     _before: dict[int, Callable[..., Any]] | None = None
     _after: dict[int, Callable[..., Any]] | None = None
 
@@ -281,7 +282,7 @@ class Module:
           []
         """
         done: set[int] = set()
-        for name, tensor in get_state_dict(self, prefix).items():
+        for name, tensor in tensors_of(self, prefix).items():
             if id(tensor) not in done and tensor.requires_grad is not False and tensor.dtype.kind == "float":
                 done.add(id(tensor))
                 yield name, tensor
@@ -305,7 +306,7 @@ class Module:
           []
         """
         learnt = {id(tensor) for tensor in self.parameters()}
-        return ((name, tensor) for name, tensor in get_state_dict(self).items() if id(tensor) not in learnt)
+        return ((name, tensor) for name, tensor in tensors_of(self).items() if id(tensor) not in learnt)
 
     def buffers(self) -> Iterator[Tensor]:
         """The tensors that are no parameters.
@@ -321,20 +322,19 @@ class Module:
         """Sets an attribute to a tensor that needs no gradient.
 
         Args:
-          persistent: False is refused: every tensor of a model is in its state.
-
-        Raises:
-          ValueError: if ``persistent`` is False.
+          persistent: whether what the attribute holds is in the state of the model, now and when it is set anew.
 
         Example:
           >>> from tg_frontend import Tensor, nn
           >>> model = nn.Module()
           >>> model.register_buffer("mean", Tensor.zeros(2))
-          >>> [name for name, _ in model.named_buffers()]
-          ['mean']
+          >>> model.register_buffer("mask", Tensor.ones(2), persistent=False)
+          >>> [name for name, _ in model.named_buffers()], list(model.state_dict())
+          (['mean', 'mask'], ['mean'])
         """
-        if not persistent:
-            raise ValueError("register_buffer: every tensor of a model is in its state; keep this one in a closure")
+        others = tuple(known for known in self._transient_names if known != name)
+        if others != self._transient_names or not persistent:
+            self._transient_names = others if persistent else (*others, name)
         if tensor is not None:
             tensor.requires_grad = False
         setattr(self, name, tensor)

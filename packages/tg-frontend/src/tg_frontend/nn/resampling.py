@@ -119,6 +119,41 @@ class LocalResponseNorm(Applied):
 
 
 @layer_class
+class CrossMapLRN2d(Layer):
+    """Elements of images over a mean of squares of ``size`` neighbouring channels; see :class:`LocalResponseNorm`.
+
+    x / (k + alpha / size * sum of squares) ** beta, over channels from c - size // 2 to c + (size - 1) // 2 (Krizhevsky
+    et al. 2012). PyTorch's ``LocalResponseNorm`` agrees. Its layer of this name does not: its running sum keeps the
+    square of the first channel, so that of an odd ``size`` only the first (size + 1) / 2 channels agree; of an even
+    one it adds the squares of one channel less, which it divides by ``size`` all the same.
+
+    Args:
+      size: number of channels.
+      alpha: the weight of the mean.
+      beta: the exponent.
+      k: what is added to the mean.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.CrossMapLRN2d(3, alpha=3.0, beta=1.0)(Tensor.ones(1, 3, 1, 1)).flatten()
+      Tensor([0.33333334, 0.25      , 0.33333334])
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shape (batch, channels, height, width).
+
+        Raises:
+          ValueError: if the input has another number of axes, or ``size`` is below 1.
+        """
+        if x.ndim != 4:
+            raise ValueError(f"CrossMapLRN2d: input of shape {x.shape}; (batch, channels, height, width) is wanted")
+        return functional.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+
+@layer_class
 class Softmax2d(Layer):
     """Softmax along the channels of images, of shape ([batch,] channels, height, width).
 

@@ -25,7 +25,8 @@ __all__ = [
 def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
     """The tensors in an object, by path: attributes, list positions and keys, joined with dots.
 
-    A tensor that is reached twice has two names; an object that contains itself is entered once.
+    A tensor that is reached twice has two names; an object that contains itself is entered once. Buffers that are not
+    persistent (see :func:`tg_frontend.nn.Buffer`) are left out.
 
     Args:
       obj: a model, or anything that holds tensors in attributes, lists, tuples and dicts.
@@ -36,17 +37,34 @@ def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
       >>> sorted(nn.state.get_state_dict([nn.Linear(2, 3)]))
       ['0.bias', '0.weight']
     """
+    return tensors_of(obj, prefix, transient=False)
+
+
+def tensors_of(obj: Any, prefix: str = "", transient: bool = True) -> dict[str, Tensor]:
+    """As :func:`get_state_dict`, with or without buffers that are not persistent.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> from tg_frontend.nn.state import tensors_of
+      >>> list(tensors_of({"mask": nn.Buffer([1.0], persistent=False)}))
+      ['mask']
+    """
     found: dict[str, Tensor] = {}
     stack: list[tuple[str, Any, tuple[int, ...]]] = [(prefix, obj, ())]
     while stack:
         path, value, inside = stack.pop()
         if isinstance(value, Tensor):
-            found[path] = value
+            if transient or not getattr(value, "_transient", False):
+                found[path] = value
             continue
         if id(value) in inside:
             continue
         below = (*inside, id(value))
-        parts = [(f"{path}.{name}" if path else str(name), part, below) for name, part in parts_of(value)]
+        skipped = () if transient else getattr(value, "_transient_names", ())
+        parts = [
+            (f"{path}.{name}" if path else str(name), part, below) for name, part in parts_of(value)
+            if name not in skipped
+        ]  # fmt: skip
         stack.extend(reversed(parts))
     return found
 
@@ -82,7 +100,7 @@ def get_parameters(obj: Any) -> list[Tensor]:
       >>> [tensor.shape for tensor in nn.state.get_parameters(nn.Linear(2, 3))]
       [(3, 2), (3,)]
     """
-    return list({id(tensor): tensor for tensor in get_state_dict(obj).values()}.values())
+    return list({id(tensor): tensor for tensor in tensors_of(obj).values()}.values())
 
 
 def load_state_dict(

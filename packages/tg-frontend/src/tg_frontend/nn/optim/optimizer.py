@@ -147,8 +147,12 @@ class Optimizer:
                 param.requires_grad_(param.is_floating_point())
             if param._ctx is not None:
                 raise ValueError(f"{name}: parameter {position}, of shape {param.shape}, is a result, not a leaf")
-            if any(param is other for other in self.params):
-                raise ValueError(f"{name}: parameter {position}, of shape {param.shape}, is in another group, too")
+            for number, group in enumerate(self.param_groups):
+                if any(param is other for other in group["params"]):
+                    raise ValueError(
+                        f"{name}: parameter {position} of group {len(self.param_groups)}, of shape {param.shape}, "
+                        f"is in group {number}, too"
+                    )
         own = _dedupe([param for param in tensors if param.requires_grad])
         self.buffers += _dedupe([p for p in tensors if not p.requires_grad and not any(p is b for b in self.buffers)])
         devices = {param.device: None for param in (*self.params, *own)}

@@ -11,7 +11,7 @@ from ...autograd.differentiation import MODE, Switch
 from ...tensor import Tensor
 from ..module import Module
 from ..normalization import BatchNorm
-from ..state import get_state_dict
+from ..state import tensors_of
 from .lr_scheduler.base import LRScheduler
 
 TYPE_CHECKING = False
@@ -108,7 +108,7 @@ class AveragedModel(Module):
         if avg_fn is not None and multi_avg_fn is not None:
             raise ValueError("AveragedModel: avg_fn or multi_avg_fn, not both")
         self.module = copy.deepcopy(model)
-        first = list(get_state_dict(self.module).values())
+        first = list(tensors_of(self.module).values())
         where = device or (first[0].device if first else None)
         self.n_averaged = Tensor.zeros(dtype=dtypes.int32, device=where, requires_grad=False).contiguous()
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
@@ -134,7 +134,7 @@ class AveragedModel(Module):
           >>> average.n_averaged.item()
           1
         """
-        own, new = get_state_dict(self.module), get_state_dict(model)
+        own, new = tensors_of(self.module), tensors_of(model)
         floats = [n for n, t in own.items() if t.dtype.kind == "float" and (self.use_buffers or _learnt(new[n]))]
         rest = [name for name in own if name not in floats]
         with Switch(MODE, "recording", False):
@@ -188,7 +188,7 @@ def update_bn(loader: Iterable[Any], model: Any, device: str | None = None) -> N
         for batch in loader:
             x = batch[0] if isinstance(batch, (list, tuple)) else batch
             out = model(x if device is None else x.to(device))
-            (out if isinstance(out, Tensor) else x).realize(*get_state_dict(layers).values())
+            (out if isinstance(out, Tensor) else x).realize(*tensors_of(layers).values())
     for layer, momentum in zip(layers, kept, strict=True):
         layer.momentum = momentum
 
