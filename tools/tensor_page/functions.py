@@ -170,7 +170,11 @@ _FUNCTIONAL: dict[str, tuple[Written, ...]] = {
     "instance_norm": call(IMAGE), "layer_norm": call(IMAGE, (5,)), "local_response_norm": call(IMAGE, 3),
     "lp_pool1d": call(SEQUENCE, 2.0, 2), "lp_pool2d": call(IMAGE, 2.0, 2), "lp_pool3d": call(CLIP, 2.0, 2),
     "multilabel_margin_loss": call(some(2, 4), np.array([[1, 0, -1, 2], [3, -1, 0, 1]])),
-    "rms_norm": call(M, (3,)),
+    "rms_norm": call(M, (3,)), "rrelu_": call(M), "conv_tbc": call(some(5, 2, 3), some(2, 3, 4), some(4)),
+    "linear_cross_entropy": call(some(3, 4), some(5, 4), whole(3, high=5)),
+    **{f"adaptive_max_pool{n}d_with_indices": call(x, 2) for n, x in enumerate((SEQUENCE, IMAGE, CLIP), 1)},
+    **{f"max_pool{n}d_with_indices": call(x, 2) for n, x in enumerate((SEQUENCE, IMAGE, CLIP), 1)},
+    **{f"fractional_max_pool{n}d_with_indices": random(x, 2, output_size=2) for n, x in ((2, IMAGE), (3, CLIP))},
     "triplet_margin_with_distance_loss":
         call(M, some(2, 3, high=9), some(2, 3, high=7), distance_function=_distance),
     "upsample": call(IMAGE, scale_factor=2), "upsample_bilinear": call(IMAGE, scale_factor=2),
