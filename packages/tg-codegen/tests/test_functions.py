@@ -208,7 +208,7 @@ def test_no_step_underflows_on_the_way_to_zero_or_a_normal_result(
     real, tiny = FLOATS[dtype][0], np.finfo(FLOATS[dtype][0]).tiny
     random = np.random.default_rng(11)
     # but for narrow bands beside which a part of the result is 0
-    parts = [random.uniform(*ends, COUNT) for ends in ((0.002, 8), (10.1, 26), (28, 85))]
+    parts = [random.uniform(low, high, COUNT) for low, high in ((0.002, 8.0), (10.1, 26.0), (28.0, 85.0))]
     sizes = np.concatenate([*parts, [800.0, np.inf]])
     data = np.concatenate([sizes, -sizes]).astype(real)
     with np.errstate(all="ignore"):

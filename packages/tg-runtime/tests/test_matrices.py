@@ -97,8 +97,8 @@ def test_the_largest_sums_of_bytes(m: int, turned: bool, low: int) -> None:
     x[:, 3::7], x[-1] = -1, -128
     buffers = [Buffer("CPU", n, d).allocate() for n, d in (
         (m * N, dtypes.int32), (m * K, dtypes.int8), (K * N, dtypes.int8))]
-    buffers[1].copyin(memoryview(x).cast("B"))
-    buffers[2].copyin(memoryview(y).cast("B"))
+    buffers[1].copyin(x.data.cast("B"))
+    buffers[2].copyin(y.data.cast("B"))
     CompiledRunner(spec, device)(buffers, {}, wait=True)
     found = np.frombuffer(bytes(buffers[0].as_buffer()), np.int32).reshape(m, N)
     right = y.astype(np.int64)
