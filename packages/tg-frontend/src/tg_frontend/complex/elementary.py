@@ -22,6 +22,14 @@ def _nothing(a: Any, b: Any) -> Any:
     return (a == 0).logical_and(b == 0)
 
 
+def _defined(value: Any, b: Any, real: Any) -> Any:
+    """A product with the sine of ``b``; ``real`` where it is infinity times 0.
+
+    Only there: elsewhere the product is 0 as well, but its slope is its own.
+    """
+    return (b == 0).logical_and(value.isnan()).where(real, value)
+
+
 def modulus(a: Any, b: Any) -> Any:
     """|a + bi|, whose gradient at 0 is 0."""
     nothing = _nothing(a, b)
@@ -48,7 +56,7 @@ def sgn(z: Any) -> Any:
 def exp(z: Any) -> Any:
     a, b = z._parts
     size = a.exp()
-    return composed(size * b.cos(), (b == 0).where(b, size * b.sin()))  # exp of inf + 0i is real
+    return composed(size * b.cos(), _defined(size * b.sin(), b, b))  # exp of inf + 0i is real
 
 
 def exp2(z: Any) -> Any:
@@ -58,7 +66,7 @@ def exp2(z: Any) -> Any:
 def expm1(z: Any) -> Any:
     a, b = z._parts
     half = (b * 0.5).sin()
-    return composed(a.expm1() * b.cos() - 2.0 * half * half, (b == 0).where(b, a.exp() * b.sin()))
+    return composed(a.expm1() * b.cos() - 2.0 * half * half, _defined(a.exp() * b.sin(), b, b))
 
 
 def _scaled(z: Any, factor: float) -> Any:
@@ -67,8 +75,8 @@ def _scaled(z: Any, factor: float) -> Any:
 
 def _log_modulus(a: Any, b: Any) -> Any:
     """log |a + bi|: by log1p near 1, where the logarithm of the rounded modulus has few right digits."""
-    x, y = a.abs(), b.abs()
-    large, small = x.maximum(y), x.minimum(y)
+    more = a.abs() < b.abs()
+    large, small = more.where(b, a), more.where(a, b)  # with their signs, which the squares do not show
     plain = a.hypot(b)
     near = (plain > 0.5).logical_and(plain < 1.5)
     one = near.where(large, 1.0)
@@ -100,9 +108,9 @@ def sqrt(z: Any) -> Any:
     a, b = z._parts
     nothing = _nothing(a, b)
     x = nothing.where(1.0, a)
-    root = ((x.abs() + x.hypot(b)) * 0.5).sqrt()
-    other = b / (2.0 * root)
     right = x >= 0
+    root = ((right.where(x, -x) + x.hypot(b)) * 0.5).sqrt()
+    other = b / (2.0 * root)
     re, im = right.where(root, other.abs()), right.where(other, root.copysign(b))
     infinite = b.isinf()  # then the root is inf ± inf i, whatever the real part is
     re, im = infinite.where(float("inf"), re), infinite.where(b, im)
@@ -115,12 +123,12 @@ def rsqrt(z: Any) -> Any:
 
 def sinh(z: Any) -> Any:
     a, b = z._parts
-    return composed(a.sinh() * b.cos(), (b == 0).where(b, a.cosh() * b.sin()))
+    return composed(a.sinh() * b.cos(), _defined(a.cosh() * b.sin(), b, b))
 
 
 def cosh(z: Any) -> Any:
     a, b = z._parts
-    return composed(a.cosh() * b.cos(), (b == 0).where(a.sign() * b, a.sinh() * b.sin()))
+    return composed(a.cosh() * b.cos(), _defined(a.sinh() * b.sin(), b, a.sign() * b))
 
 
 def tanh(z: Any) -> Any:
@@ -132,7 +140,7 @@ def tanh(z: Any) -> Any:
     below = 1.0 + beta * s.square()
     edge = 4.0 * b.sin() * b.cos() * (-2.0 * a.abs()).exp()
     pole = t.isinf()
-    re = pole.where(rho / (pole.logical_and(s == 0).where(1.0, s)), beta * rho * s / below)
+    re = pole.where(rho / pole.logical_and(s != 0).where(s, 1.0), beta * rho * s / below)
     return composed(far.where(a.sign(), re), far.where(edge, pole.where(0.0, t / below)))
 
 
@@ -191,9 +199,11 @@ def asinh(z: Any) -> Any:
 
 def atanh(z: Any) -> Any:
     a, b = z._parts
-    size = a.abs()
+    right = a >= 0
+    size = right.where(a, -a)
     below = (1.0 - size).square() + b.square()
-    re = (0.25 * (4.0 * size / below).log1p()).copysign(a)
+    re = 0.25 * (4.0 * size / below).log1p()
+    re = right.where(re, -re)
     return composed(re, 0.5 * (2.0 * b).atan2((1.0 - a) * (1.0 + a) - b.square()))
 
 

@@ -106,10 +106,8 @@ def logaddexp2(t: A, x: Any) -> A:
       >>> Tensor([0.0, 1000.0]).logaddexp2(Tensor([0.0, 1000.0])).tolist()
       [1.0, 1001.0]
     """
-    a, b = (floating(t) for t in pair(t, x, "logaddexp2"))
-    same = a.eq(b)
-    apart = (same.where(0, a) - same.where(0, b)).abs()
-    return a.maximum(b) + log1p(exp2(-apart)) * (1 / math.log(2))
+    great, less = _ordered(*(floating(t) for t in pair(t, x, "logaddexp2")))
+    return great + log1p(exp2(less)) * (1 / math.log(2))
 
 
 def logaddexp(t: A, x: Any) -> A:
@@ -120,7 +118,13 @@ def logaddexp(t: A, x: Any) -> A:
       >>> Tensor([0.0, 1000.0]).logaddexp(Tensor([0.0, 1000.0])).round(4)
       Tensor([6.9309998e-01, 1.0006932e+03])
     """
-    a, b = (floating(t) for t in pair(t, x, "logaddexp"))
-    same = a.eq(b)  # two infinities of one sign differ by NaN
-    apart = (same.where(0, a) - same.where(0, b)).abs()
-    return a.maximum(b) + log1p(exp(-apart))
+    great, less = _ordered(*(floating(t) for t in pair(t, x, "logaddexp")))
+    return great + log1p(exp(less))
+
+
+def _ordered(a: A, b: A) -> tuple[A, A]:
+    """The greater one, and how much less the other is: chosen by comparison, so that equal ones have both slopes."""
+    less = a < b
+    great, small = less.where(b, a), less.where(a, b)
+    same = a.eq(b) & a.abs().eq(math.inf)  # two infinities of one sign differ by NaN
+    return great, same.where(0, small) - same.where(0, great)

@@ -48,11 +48,14 @@ def hypot(x: A, other: Any) -> A:
       >>> Tensor([3.0]).hypot(Tensor([4.0]))
       Tensor([5.])
     """
-    a, b = (floating(t).abs() for t in pair(x, other, "hypot"))
-    great, small = a.maximum(b), a.minimum(b)
-    plain = great.eq(0) | isinf(great)
-    ratio = plain.where(0, small) / plain.where(1, great)
-    return (isinf(a) | isinf(b)).where(math.inf, great * sqrt(ratio * ratio + 1))
+    a, b = (floating(t) for t in pair(x, other, "hypot"))
+    # The result does not depend on the scale, so nothing is differentiated at its kinks.
+    great = a.abs().maximum(b.abs()).detach()
+    nothing, infinite = great.eq(0), isinf(a) | isinf(b)
+    plain = nothing | infinite
+    scale = plain.where(1, great)
+    c, d = plain.where(1, a) / scale, plain.where(1, b) / scale
+    return infinite.where(math.inf, nothing.where(0, scale * sqrt(c * c + d * d)))
 
 
 def sinc(x: A) -> A:

@@ -84,7 +84,7 @@ class Relu(Function):
 def _sigmoid(x: LazyBuffer) -> LazyBuffer:
     """1 / (1 + e**-x), as e**x / (1 + e**x) where x is negative: both are accurate, and no power is infinite."""
     one, negative = splat(x, 1), x.alu(Ops.CMPLT, splat(x, 0))
-    power = magnitude(x).alu(Ops.NEG).alu(Ops.EXP)
+    power = negative.alu(Ops.WHERE, x, x.alu(Ops.NEG)).alu(Ops.EXP)  # whose slope at 0 is that of both
     return negative.alu(Ops.WHERE, power, one).alu(Ops.FDIV, one.alu(Ops.ADD, power))
 
 
