@@ -69,10 +69,12 @@ def slopes(function: Callable[..., Tensor], first: Array, second: Array) -> None
     def total(x: Tensor, y: Tensor) -> Tensor:
         out = function(x, y)
         one, two = weights[:2].tolist()
-        return out.real * one + out.imag * two if out.is_complex() else out * one
+        found: Tensor = out.real * one + out.imag * two if out.is_complex() else out * one
+        return found
 
     def value(x: Array, y: Array) -> Array:
-        return total(Tensor(x), Tensor(y)).numpy()
+        found: Array = total(Tensor(x), Tensor(y)).numpy()
+        return found
 
     def graph(x: Array, y: Array) -> tuple[list[Tensor], list[Tensor]]:
         leaves = [Tensor(x, requires_grad=True), Tensor(y, requires_grad=True)]
@@ -80,7 +82,8 @@ def slopes(function: Callable[..., Tensor], first: Array, second: Array) -> None
 
     def slope(x: Array, y: Array) -> Array:
         _, (p, q) = graph(x, y)
-        return p.numpy() * weights[2] + q.numpy() * weights[3]
+        found: Array = p.numpy() * weights[2] + q.numpy() * weights[3]
+        return found
 
     leaves, once = graph(first, second)
     along = (once[0] * weights[2] + once[1] * weights[3]).sum()
