@@ -168,6 +168,21 @@ def test_signs_are_flipped_before_the_products(m: int, n: int, k: int, rows: int
     np.testing.assert_array_equal(out, (x.T if ta else x).astype(np.int32) @ y.astype(np.int32))
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(8, 17, 67), (6, 17, 13), (3, 16, 33)])
+def test_nothing_is_read_that_was_not_flipped(m: int, n: int, k: int) -> None:
+    """An unrolled reduction masks behind the load; the interpreter tells a read of what was never written."""
+    text = ["split(i1, 16, VECTOR)", "split(r0, 4, CONTRACT)", f"split(r0, {-(-k // 12)}, REDUCE)", "mark(r0, UNROLL)",
+            "mark(i0, UPCAST)"]
+    ast = product(m, n, k, a=dtypes.int8, b=dtypes.int8, acc=dtypes.int32)
+    sink = emit_nest(apply(lower(ast), [parse_loop(line) for line in text]), WIDE)
+    rng = np.random.default_rng(1)
+    x, y = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, n)))
+    out = np.zeros((m, n), np.int32)
+    verify(sink)
+    interpret(linearize(sink), [b.data.cast("B") for b in (out, x, y)], {})
+    np.testing.assert_array_equal(out, x.astype(np.int32) @ y.astype(np.int32))
+
+
 def test_long_reductions_in_pieces() -> None:
     nest = lower(product(6, 16, 40))
     text = ["split(i1, 4, VECTOR)", "split(r0, 2, CONTRACT)", "split(i0, 2, UPCAST)", "split(r0, 7, REDUCE)",

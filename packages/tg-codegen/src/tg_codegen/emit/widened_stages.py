@@ -126,6 +126,8 @@ def runs_of(whole: Whole, node: Node, inner: Sequence[Axis], where: Context) -> 
     loose = {axis.root for axis in along} - where.env.exact
     if not loose:
         return Runs(tuple(along), apart, reach, reach)
+    if any(axis.kind is Kind.UNROLL for axis in along):  # it reads what lies outside, too, and masks it
+        return None
     root = along[0].root
     extent = whole.nest.roots[root].extent
     alone = all(axis.root is root for axis in along) and all(axis.root is not root for axis in apart)
