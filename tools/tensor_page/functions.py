@@ -63,6 +63,7 @@ def signs(*args: Any, parts: int | None = None, **kwargs: Any) -> tuple[Written,
 M, SQUARE, ROWS = some(2, 3), some(3, 3) + 4 * np.eye(3), some(4, 3)
 DEFINITE = SQUARE @ SQUARE.T
 LOWER = np.linalg.cholesky(DEFINITE)
+TRIANGLE = np.triu(some(3, 3) / 4, 1) + np.diag([1.0, 2.0, 3.5])  # whose eigenvalues have an order that all give them
 IMAGE, CLIP, SEQUENCE = some(2, 4, 6, 5), some(1, 2, 4, 5, 6), some(2, 4, 7)
 
 
@@ -117,7 +118,8 @@ METHODS: dict[str, tuple[Written, ...]] = {
 _LINALG: dict[str, tuple[Written, ...]] = {
     "cholesky": call(DEFINITE), "cholesky_ex": call(DEFINITE), "cholesky_inverse": call(LOWER),
     "cholesky_solve": call(some(3, 2), LOWER), "cond": call(SQUARE), "det": call(SQUARE),
-    "eigh": signs(DEFINITE), "eigvalsh": call(DEFINITE), "householder_product": call(some(4, 2), positive(2)),
+    "eig": (Written((TRIANGLE,), parts=1),), "eigvals": call(TRIANGLE), "eigh": signs(DEFINITE),
+    "eigvalsh": call(DEFINITE), "householder_product": call(some(4, 2), positive(2)),
     "inv": call(SQUARE), "inv_ex": call(SQUARE), "lstsq": (Written((ROWS, some(4, 2)), parts=1),),
     "lu": call(SQUARE), "lu_factor": call(SQUARE), "lu_factor_ex": call(SQUARE),
     "lu_solve": call(SQUARE, np.array([2, 2, 3], np.int32), some(3, 2)), "matrix_exp": call(SQUARE / 4),

@@ -1,7 +1,8 @@
 """Linear algebra, by PyTorch's names: ``tinytg.linalg``.
 
-Matrices are the last two axes, of float32 or float64; all others count them. Whatever a matrix is, nothing raises for
-its values, which are computed later: a singular one gives infinities or NaN, and so says it.
+Matrices are the last two axes, of float32 or float64 (for `eig` and products also of complex numbers); all others count
+them. Whatever a matrix is, nothing raises for its values, which are computed later: a singular one gives infinities or
+NaN, and so says it.
 """
 
 from ..keywords import offered
@@ -10,6 +11,7 @@ from . import methods
 from .checked import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
 from .cholesky import cholesky, cholesky_inverse, cholesky_solve
 from .elimination import det, inv, lu, lu_factor, lu_solve, slogdet, solve
+from .general import eig, eigvals
 from .norms import cond, matrix_norm, norm, vector_norm
 from .orthogonal import householder_product, qr
 from .products import (
@@ -39,7 +41,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "householder_product",
     "inv",
@@ -71,6 +75,6 @@ __all__ = [
     "vector_norm",
 ]
 
-_ANY = ("cross", "diagonal", "matmul", "matrix_power", "multi_dot", "vander", "vecdot")
+_ANY = ("cross", "diagonal", "eig", "eigvals", "matmul", "matrix_power", "multi_dot", "vander", "vecdot")
 Above.linalg = methods
 offered(globals(), __all__, "linalg", dict.fromkeys(_ANY, "any"))

@@ -1,0 +1,215 @@
+"""Schur's form of general matrices: Hessenberg's form by reflections, then the QR algorithm with Wilkinson's shifts.
+
+Real matrices are taken for complex ones, so one shift at a time is enough. Each step of the algorithm factors the whole
+matrix less its shifts, Q @ R, by rotations, and multiplies the factors the other way round; every diagonal block that
+has come apart has a shift of its own, so all blocks, and all matrices, converge side by side. Sources: Golub and Van
+Loan, "Matrix Computations", 4th edition, sections 7.4.2 (reflections), 7.5 (shifts, deflation) and 7.6.4
+(eigenvectors); the occasional other shift: Wilkinson and Reinsch, "Handbook for Automatic Computation II", 1971,
+contribution II/15.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tg_dtype import dtypes
+
+from ..tensor import Tensor
+from ..transform.scan import scan
+from ..transform.while_loop import while_loop
+from .matrices import diagonal_of, eye, flat, numbers, upper
+
+_STEPS = 30
+"""Steps for each column, at the most: about two are enough."""
+_UNUSUAL = 10
+"""So often another shift is taken, lest a matrix stays as it is, as that of a cycle does."""
+_GRADED = 2.0**-10
+"""What is below the diagonal counts as nothing beside eps times the diagonal, or times this and the largest element."""
+
+
+def epsilon(x: Tensor) -> float:
+    """The distance from 1 to the next number of the tensor's floats."""
+    return 2.0**-52 if x.real.dtype is dtypes.float64 else 2.0**-23
+
+
+def _pair(z: Tensor) -> tuple[Tensor, Tensor]:
+    return z.real, z.imag
+
+
+def _square(z: Tensor) -> Tensor:
+    """The squared magnitudes."""
+    return z.real * z.real + z.imag * z.imag
+
+
+def _below(z: Tensor) -> Tensor:
+    """What is just below the diagonal: (count, n - 1)."""
+    return z.diagonal(-1, 1, 2)
+
+
+def _cleared(z: Tensor, diagonal: int) -> Tensor:
+    """Zeros below a diagonal."""
+    return Tensor.complex(upper(z.real, diagonal), upper(z.imag, diagonal))
+
+
+def _column(z: Tensor, k: Tensor) -> Tensor:
+    """Column ``k`` of (count, m, n): shape (count, m, 1)."""
+    return z.index_select(2, k.reshape((1,)))
+
+
+def _hessenberg(a: Tensor) -> tuple[Tensor, Tensor]:
+    """H, zero below the diagonal next to the middle one, and unitary Z, with a = Z @ H @ Z.mH."""
+    count, n, _ = a._ints()
+    one = eye(n, a.real).expand(count, n, n)
+    start = (*_pair(a), one.contiguous(), (one * 0).contiguous())
+    if n < 3:
+        return a, Tensor.complex(*start[2:])
+    rows = numbers(n, a.real).reshape((-1, 1))
+
+    def step(state: Any, k: Tensor) -> tuple[Any, None]:
+        rest, turned = Tensor.complex(*state[:2]), Tensor.complex(*state[2:])
+        here = (rows > k).where(_column(rest, k), 0)
+        most = here.abs().max(1, keepdim=True)
+        here = here / (most == 0).where(1, most)
+        first = (rows == k + 1).where(here, 0).sum(1, keepdim=True)
+        size = _square(here).sum(1, keepdim=True).sqrt()
+        magnitude = first.abs()
+        phase = (magnitude == 0).where(1, first) / (magnitude == 0).where(1, magnitude)
+        axis = here + (rows == k + 1).where(phase * size, 0)
+        length = _square(axis).sum(1, keepdim=True)
+        factor = (length == 0).where(0, 2 / (length == 0).where(1, length))
+        rest = rest - axis * (factor * (axis.mH @ rest))
+        rest = rest - ((rest @ axis) * factor) * axis.mH
+        turned = turned - ((turned @ axis) * factor) * axis.mH
+        return (*_pair(rest), *_pair(turned)), None
+
+    found, _ = scan(step, start, numbers(n - 2, a.real))
+    return _cleared(Tensor.complex(*found[:2]), -1), Tensor.complex(*found[2:])
+
+
+def _negligible(h: Tensor) -> Tensor:
+    """For each element below the diagonal whether it is as good as zero: (count, n - 1).
+
+    Elements are 1 at most, and of what is NaN nothing is left to do.
+    """
+    along = diagonal_of(h).abs()
+    beside = along[:, 1:] + along[:, :-1]
+    return (_below(h).abs() > epsilon(h) * beside.maximum(_GRADED)).logical_not()
+
+
+def _shifts(h: Tensor, small: Tensor, number: Tensor) -> Tensor:
+    """For each row the shift of its block, (count, n): of the last 2 by 2 the eigenvalue nearer to the last element."""
+    n = h._ints()[1]
+    along, below, above = diagonal_of(h), _below(h), h.diagonal(1, 1, 2)
+    half, last = (along[:, :-1] - along[:, 1:]) * 0.5, along[:, 1:]
+    product = above * below
+    root = (half * half + product).sqrt()
+    turned = (half + root).abs() < (half - root).abs()
+    bottom = half + turned.where(-root, root)
+    nothing = bottom.abs() == 0
+    near = last - product / nothing.where(1, bottom)
+    unusual = (number % _UNUSUAL) == _UNUSUAL - 1
+    near = unusual.where(last + below.abs() * 0.75, near)
+    each = Tensor.cat(along[:, :1], near, dim=1)
+    place = numbers(n, small)
+    stops = Tensor.cat(small, Tensor.ones(small.shape[0], 1, dtype=dtypes.bool, device=small.device), dim=1)
+    ends = stops.unsqueeze(1) & (place.reshape((1, -1)) >= place.reshape((-1, 1)))
+    end = ends.where(place, n).min(2)
+    return each.gather(1, end)
+
+
+def _rotated(h: Tensor, small: Tensor) -> tuple[Tensor, Tensor]:
+    """Q and R of matrices that have one diagonal of elements below the middle one, by one rotation after another."""
+    count, n, _ = h._ints()
+    place = numbers(2 * n, h.real)
+    one = eye(n, h.real).expand(count, n, n)
+    both = Tensor.cat(h, Tensor.complex(one, one * 0), dim=2).transpose(0, 1)  # (n, count, 2 n)
+    tiny = small.transpose(0, 1).unsqueeze(2)
+
+    def step(state: Any, part: Any) -> tuple[Any, Any]:
+        top, (k, re, im, apart) = Tensor.complex(*state), part
+        row = Tensor.complex(re, im)
+        x = (place == k).where(top, 0).sum(1, keepdim=True)
+        y = apart.where(0, (place == k).where(row, 0).sum(1, keepdim=True))
+        most = x.abs().maximum(y.abs())
+        rests = y.abs() == 0
+        scale = rests.where(1, most)
+        x, y = x / scale, y / scale
+        size = rests.where(1, (_square(x) + _square(y)).sqrt())
+        c, s = rests.where(1, x / size), rests.where(0, y / size)
+        done = c.conj() * top + s.conj() * row
+        return _pair(c * row - s * top), _pair(done)
+
+    rows = (numbers(n - 1, h.real), both.real[1:].contiguous(), both.imag[1:].contiguous(), tiny.contiguous())
+    last, done = scan(step, (both.real[0].contiguous(), both.imag[0].contiguous()), rows)
+    parts = (Tensor.cat(d, t.unsqueeze(0), dim=0).transpose(0, 1) for d, t in zip(done, last, strict=True))
+    found = Tensor.complex(*parts)
+    return found[:, :, n:].mH, _cleared(found[:, :, :n], 0)
+
+
+def schur(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The triangular form of complex matrices (count, n, n) whose elements are 1 at most.
+
+    Returns:
+      T, upper triangular, and unitary Z with a = Z @ T @ Z.mH; and whether each matrix has converged (count,).
+    """
+    h, z = _hessenberg(a)
+    count, n, _ = a._ints()
+    if n == 1:
+        return h, z, Tensor.ones(count, dtype=dtypes.bool, device=a.device)
+    bound = _STEPS * n
+
+    def step(state: Any) -> Any:
+        h, z = Tensor.complex(*state[:2]), Tensor.complex(*state[2:4])
+        small = _negligible(h)
+        shift = _shifts(h, small, state[4]).diag_embed()
+        q, r = _rotated(h - shift, small)
+        return *_pair(_cleared(r @ q, -1) + shift), *_pair(z @ q), state[4] + 1
+
+    def goes_on(state: Any) -> Tensor:
+        left: Tensor = _negligible(Tensor.complex(*state[:2])).logical_not().any()
+        on: Tensor = left & (state[4] < bound)
+        return on
+
+    start = (*_pair(h), *_pair(z), Tensor(0, dtype=dtypes.int32, device=a.device))
+    found = while_loop(goes_on, step, tuple(part.contiguous() for part in start))
+    h, z = Tensor.complex(*found[:2]), Tensor.complex(*found[2:4])
+    return _cleared(h, 0), z, _negligible(h).all(1)
+
+
+def triangular_vectors(t: Tensor) -> Tensor:
+    """The eigenvectors (count, n, n) of upper triangles whose elements are about 1 at most, as columns.
+
+    Row by row from the bottom. Equal eigenvalues are taken for such as are apart by eps; as a column may grow by that
+    in each row, it is divided by its largest element as it grows.
+    """
+    count, n, _ = t._ints()
+    place = numbers(n, t.real)
+    values = diagonal_of(t)
+    least = epsilon(t)
+    one = eye(n, t.real).expand(count, n, n)
+
+    def step(state: Any, i: Tensor) -> tuple[Any, None]:
+        x, (tr, ti) = Tensor.complex(*state[:2]), state[2:]
+        row = Tensor.complex(tr.index_select(1, i.reshape((1,))), ti.index_select(1, i.reshape((1,))))
+        own = (place == i).where(row, 0).sum(2)
+        total = ((place > i).where(row, 0) @ x).squeeze(1)  # (count, n): for each column
+        gap = own - values
+        gap = (gap.abs() < least).where(least, gap)
+        found = (place > i).where(-total / gap, (place == i).where(1.0, 0.0))
+        shrink = 1 / found.abs().maximum(1)
+        found = found * shrink
+        x = x * shrink.unsqueeze(1)
+        x = (place == i).reshape((1, -1, 1)).where(found.unsqueeze(1), x)
+        return (*_pair(x), tr, ti), None
+
+    start = ((one * 0).contiguous(), (one * 0).contiguous(), t.real.contiguous(), t.imag.contiguous())
+    found, _ = scan(step, start, place, reverse=True)
+    vectors: Tensor = Tensor.complex(*found[:2])
+    return vectors
+
+
+def many(a: Tensor) -> Tensor:
+    """All matrices along one axis, as complex ones: shape (…, n, n) gives (count, n, n)."""
+    if a.is_complex():
+        return Tensor.complex(flat(a.real), flat(a.imag))
+    return Tensor.complex(flat(a), flat(a) * 0)
