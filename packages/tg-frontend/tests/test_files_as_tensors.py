@@ -114,6 +114,11 @@ def test_the_digest(server: tuple[str, list[str]], tmp_path: Path) -> None:
     assert len(asked) == 2
     with pytest.raises(ValueError, match="digest"):  # also of what is there
         Tensor.from_url(f"{at}/plain", folder=tmp_path, sha256="00" * 32)
+    (kept,) = (path for path in tmp_path.iterdir() if path.suffix != ".sha256")
+    kept.write_bytes(bytes(len(DATA)))  # what somebody changed is fetched again
+    assert bytes(Tensor.from_url(f"{at}/plain", folder=tmp_path, sha256=right).tolist()) == DATA
+    with pytest.raises(TypeError, match="a file as complex64"):
+        Tensor(kept, dtype="complex64")
     sent = hashlib.sha256(PACKED).hexdigest()
     packed = Tensor.from_url(f"{at}/packed.gz", True, folder=tmp_path, sha256=sent)
     assert packed.shape == (len(DATA),)

@@ -120,3 +120,19 @@ def test_of_real_numbers(name: str) -> None:
     some = np.array([0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 0.25])
     x, y = (part.ravel().copy() for part in np.meshgrid(some, some))
     slopes(REAL[name], x, y)
+
+
+def test_on_the_cut_of_the_square_root() -> None:
+    """The sign of a zero says on which side."""
+    for imag in (0.0, -0.0):
+        leaf = Tensor(np.array(imag), requires_grad=True)
+        one, two = Tensor.complex(Tensor(np.array(-4.0)), leaf).sqrt().real.gradient(leaf)[0], np.copysign(0.25, imag)
+        assert one.item() == two
+
+
+@pytest.mark.parametrize(("dtype", "least"), [("float16", 1e-5), ("bfloat16", 1e-39), ("float32", 1e-39),
+                                              ("float64", 1e-310)])  # fmt: skip
+def test_the_power_0_of_numbers_whose_inverse_is_infinite(dtype: str, least: float) -> None:
+    x = Tensor([least, -least, 0.0, 0.5], dtype=dtype, requires_grad=True)
+    (x ** Tensor([0.0] * 4, dtype=dtype)).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [0.0] * 4

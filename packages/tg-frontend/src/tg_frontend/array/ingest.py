@@ -44,6 +44,8 @@ def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool)
             raise ValueError(f"Tensor: the LazyBuffer is on {data.device}, not on {device}; use .to()")
         return data if dtype is None else data.cast(dtype)
     if dtype is not None and dtype.kind == "complex":
+        if isinstance(data, os.PathLike):
+            raise TypeError(f"Tensor: a file as {dtype.name}; read floats and make them complex by view_as_complex()")
         return _complex(data, device, dtype)
     if transfer.is_array(data):
         if data.dtype.kind == "c" and dtype is None:

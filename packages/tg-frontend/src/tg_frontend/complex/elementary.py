@@ -111,7 +111,8 @@ def sqrt(z: Any) -> Any:
     right = x >= 0
     root = ((right.where(x, -x) + x.hypot(b)) * 0.5).sqrt()
     other = b / (2.0 * root)
-    re, im = right.where(root, other.abs()), right.where(other, root.copysign(b))
+    side = b.detach().ones_like().copysign(b)  # of the cut: a zero has one, too
+    re, im = right.where(root, other * side), right.where(other, root * side)
     infinite = b.isinf()  # then the root is inf ± inf i, whatever the real part is
     re, im = infinite.where(float("inf"), re), infinite.where(b, im)
     return composed(nothing.where(0.0, re), nothing.where(b, im))

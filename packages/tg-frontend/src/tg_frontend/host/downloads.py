@@ -54,7 +54,7 @@ def download(
         raise ValueError(f"{what}: an address of http or https is wanted, got {url!r}")
     wanted = None if sha256 is None else sha256.lower()
     seen = target.with_name(target.name + ".sha256")
-    if target.exists() and (wanted is None or (seen.exists() and seen.read_text(encoding="ascii") == wanted)):
+    if target.exists() and (wanted is None or _is_kept(target, seen, wanted, gunzip)):
         return target
     from http.client import HTTPException
     from urllib.error import URLError
@@ -79,6 +79,21 @@ def download(
     finally:
         part.unlink(missing_ok=True)
     return target
+
+
+def _is_kept(target: Path, seen: Path, wanted: str, unpacked: bool) -> bool:
+    """Whether a file is the one of a digest; of an unpacked one only what was sent is known."""
+    from hashlib import sha256
+
+    if not seen.exists() or seen.read_text(encoding="ascii") != wanted:
+        return False
+    if unpacked:
+        return True
+    digest = sha256()
+    with target.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest() == wanted
 
 
 def _copied(answer: IO[bytes], out: IO[bytes], size: int | None, url: str, shown: IO[str] | None) -> str:

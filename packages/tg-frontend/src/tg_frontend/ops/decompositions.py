@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Generic, NamedTuple
 
 from ..array.array import A
+from ..array.casts import wide
 from .above import Above
 from .elementary import sqrt
 from .linear import matmul
@@ -465,6 +466,10 @@ def newton_schulz(x: A, steps: int, params: Sequence[float], eps: float = 1.0e-7
         raise ValueError(f"newton_schulz: shape {x.shape} is no matrix; the last two axes are those of one")
     if not isinstance(steps, int) or steps < 0 or not isinstance(params, (tuple, list)) or not params:
         raise ValueError(f"newton_schulz: a number of steps and one coefficient or more, got {steps!r} and {params!r}")
+    return wide(x, lambda x: _polar(x, steps, params, eps))
+
+
+def _polar(x: A, steps: int, params: Sequence[float], eps: float) -> A:
     m, n = x.shape[-2:]
     tall = isinstance(m, int) and isinstance(n, int) and m > n
     out: A = x / (sqrt((x * x).sum((-2, -1), keepdim=True)) + eps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..array.array import A
+from ..array.casts import negatable
 from ..array.operands import as_tensor
 from .elementary import exp, log, square
 from .elementwise import clip
@@ -174,7 +175,7 @@ def kl_div(x: A, target: A, reduction: str = "mean", log_target: bool = False) -
         checked("kl_div", reduction)
     y = same_shape(x, target, "kl_div")
     if log_target:
-        loss = exp(y) * (y - x)
+        loss = exp(y) * (negatable(y) - negatable(x))
     else:
         some = y.ne(0)
         loss = some.where(y * (log(some.where(y, 1)) - x), 0)

@@ -174,5 +174,6 @@ def dist(x: A, other: Any, p: float = 2.0) -> A:
       >>> Tensor([0.0, 0.0]).dist(Tensor([3.0, 4.0]))
       Tensor(5.)
     """
-    apart: A = negatable(x) - negatable(as_tensor(x, other, "dist"))
+    number = isinstance(other, (bool, int, float))
+    apart: A = negatable(x) - (other if number else negatable(as_tensor(x, other, "dist")))
     return norm_along(apart.flatten(), p, 0)

@@ -116,7 +116,8 @@ class Pow(Function):
         zero = splat(grad, 0)
         grad_x = grad_y = None
         if self.needs[0]:
-            one, known = splat(self.y, 1), self.x.alu(Ops.CMPLT, zero).alu(Ops.OR, zero.alu(Ops.CMPLT, self.x))
+            one, half = splat(self.y, 1), self.x.alu(Ops.MUL, splat(self.x, 0.5))
+            known = magnitude(half.alu(Ops.RECIP)).alu(Ops.CMPLT, splat(self.x, math.inf))  # 1 / x is finite
             none = self.y.alu(Ops.CMPEQ, zero).alu(Ops.AND, known.alu(Ops.NOT))
             # x**0 where it is not looked at: the gradient of this gradient would be 0 * inf there
             lower = none.alu(Ops.WHERE, one, self.y).alu(Ops.SUB, one)

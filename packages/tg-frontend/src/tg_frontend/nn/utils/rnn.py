@@ -148,7 +148,8 @@ class Layout:
         source[self.padded] = np.arange(len(self.padded))
         rows = data[Tensor(source.clip(0), device=data.device)]
         there = self.there(data, steps).reshape(-1, *(1 for _ in data.shape[1:]))
-        return there.where(rows, value).cast(data.dtype).unflatten(0, (steps, len(self.lengths)))
+        filled = Tensor.full((), value, dtype=data.dtype, device=data.device)
+        return there.where(rows, filled).unflatten(0, (steps, len(self.lengths)))
 
     def there(self, like: Tensor, steps: int | None = None) -> Tensor:
         """Whether each sequence has each step; shape (steps, batch), on the device of a tensor."""
