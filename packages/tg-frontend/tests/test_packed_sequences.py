@@ -152,7 +152,8 @@ def test_what_does_not_fit_is_told(what: Any, says: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint64", "bool", "float64"])
 def test_padding_keeps_every_digit(dtype: str) -> None:
-    largest = {"int32": 2**30 + 1, "int64": 2**53 + 1, "uint64": 2**64 - 1, "bool": True, "float64": 1 + 2.0**-52}[dtype]
+    digits = {"int32": 2**30 + 1, "int64": 2**53 + 1, "uint64": 2**64 - 1, "bool": True, "float64": 1 + 2.0**-52}
+    largest = digits[dtype]
     packed = rnn.pack_sequence([Tensor([largest, 1], dtype=dtype), Tensor([largest], dtype=dtype)])
     padded, _ = rnn.pad_packed_sequence(packed)
     assert padded.dtype.name == dtype and padded.tolist() == [[largest, largest], [1, 0]]

@@ -126,7 +126,8 @@ def runs_of(whole: Whole, node: Node, inner: Sequence[Axis], where: Context) -> 
     loose = {axis.root for axis in along} - where.env.exact
     if not loose:
         return Runs(tuple(along), apart, reach, reach)
-    if any(axis.kind in (Kind.UNROLL, Kind.SPREAD, Kind.GROUP) for axis in along):  # it reads what lies outside, too, and masks it
+    # these read what lies outside, too, and mask it
+    if any(axis.kind in (Kind.UNROLL, Kind.SPREAD, Kind.GROUP) for axis in along):
         return None
     root = along[0].root
     extent = whole.nest.roots[root].extent
