@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..case import normal, uniform
+import numpy as np
+
+from ..case import Array, normal, uniform
 from ..libraries import Library
 from ..workload import Goal, Registry
 
@@ -17,6 +19,13 @@ def chain(library: Library, x: Any) -> Any:
     return library.relu(x * 1.5 + 0.25) - 0.5
 
 
+def masked(n: int) -> Array:
+    """Scores of positions, -inf of later ones."""
+    scores = normal(n, n)
+    scores[np.triu_indices(n, 1)] = -np.inf
+    return scores
+
+
 def register(registry: Registry) -> None:
     """Appends the workloads of this module."""
     copying = (Goal("share", 0.85),)
@@ -25,6 +34,10 @@ def register(registry: Registry) -> None:
     registry.kernel(
         f"softmax {n}x{n}", "memory", lambda: [normal(n, n)], lambda library, x: library.softmax(x), "GB/s",
         2.0 * FLOAT * n * n, goals=copying, quick=True,
+    )  # fmt: skip
+    registry.kernel(
+        f"softmax {n}x{n}, half of it masked", "memory", lambda: [masked(n)], lambda library, x: library.softmax(x),
+        "GB/s", 2.0 * FLOAT * n * n, goals=copying,
     )  # fmt: skip
     rows, width = 8192, 1024
     registry.kernel(

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 INTRODUCTION = """# Every method of Tensor
 
 What each method takes, how often it can be differentiated, and on which devices it was run: from a run.
-`python -m tools.tensor_page` calls every method on small inputs of each kind of number on every device of the machine,
+`python -m tools.tensor_page` calls every method on small inputs of each kind of number on the devices of the machine,
 compares the values with what numpy or PyTorch says, and writes this page. What the methods mean is told by subject, in
 the [reference](reference/tensor.md).
 
@@ -30,8 +30,9 @@ the [reference](reference/tensor.md).
   one. Other kinds are refused in words. Most methods of floats take integers too, and give floats.
 - **gradient**: how often it can be differentiated in float64, each time compared with differences along a direction.
   "any" was three times; "none" is of results without a gradient, such as integers; 0 is refused in words.
-- **devices**: those on which all of it was right. WEBGPU is Dawn's on lavapipe, CUDA:PTX a stand-in for the driver that
-  runs PTX on the host. A kind of number in parentheses is one that the device has not.
+- **devices**: those on which it was run and all of it was right. A kind of number in parentheses is one that the device
+  has not. WEBGPU is Dawn's on lavapipe, CUDA:PTX a stand-in for the driver that runs PTX on the host; a row without
+  them was not run there.
 - **compared with**: who says what is right; "devices" where nobody but the devices themselves, "shapes, dtypes" of
   random numbers, whose distributions have tests.
 """

@@ -750,3 +750,19 @@ def test_bad_input() -> None:
         Tensor([1j, 2j])[0, 0]
     with pytest.raises(TypeError, match="div"):
         Tensor([1j]).div(2, rounding_mode="floor")
+
+
+def test_a_method_of_the_class_given_complex_numbers() -> None:
+    z = np.array([1 + 2j, -3 - 0.5j, 2.0 + 0j])
+    t = Tensor(z)
+    assert Tensor.conj(t).tolist() == z.conj().tolist() and Tensor.conj_physical(t).tolist() == z.conj().tolist()
+    np.testing.assert_allclose(Tensor.angle(t).numpy(), np.angle(z), rtol=1e-6)
+    assert Tensor.isreal(t).tolist() == [False, False, True]
+    np.testing.assert_allclose(Tensor.float_power(t, 2).numpy(), z**2, rtol=1e-6)
+    np.testing.assert_allclose(Tensor.reshape(t, 3, 1).numpy(), z.reshape(3, 1))
+
+
+@pytest.mark.parametrize("name", ["abs", "angle", "conj", "exp", "isfinite", "isreal", "mean", "sgn", "sqrt", "sum"])
+def test_a_method_of_the_class_is_that_of_the_tensor(name: str) -> None:
+    t = Tensor(np.array([1 + 2j, -3 - 0.5j, 2.0 + 0j]))
+    np.testing.assert_array_equal(getattr(Tensor, name)(t).numpy(), getattr(t, name)().numpy())

@@ -294,3 +294,7 @@ def test_incomplete_gamma_functions_at_ends() -> None:
     np.testing.assert_allclose(bend.numpy(), (1 - y.numpy()) * np.exp(-y.numpy()), rtol=1e-12)
     with pytest.raises(TypeError, match="igamma: there is no gradient with respect to the first argument"):
         Tensor([2.0], requires_grad=True).igamma(1.0).sum().backward()
+
+
+def test_zeta_of_one_is_infinite_everywhere() -> None:
+    assert special.zeta(Tensor([1.0, 1.0, 1.0]), Tensor([0.0, -1.5, 2.0])).tolist() == [float("inf")] * 3

@@ -96,10 +96,10 @@ from .indexed import (
     max_pool3d_with_indices,
 )
 from .lookup import bilinear, embedding, embedding_bag
-from .losses import ctc_loss, multilabel_margin_loss, triplet_margin_with_distance_loss
+from .losses import ctc_loss, linear_cross_entropy, multilabel_margin_loss, triplet_margin_with_distance_loss
 from .normalization import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
-from .projected import conv_tbc, linear_cross_entropy
 from .resampling import interpolate, upsample, upsample_bilinear, upsample_nearest
+from .sequences import conv_tbc
 from .written import celu_, elu_, hardtanh_, leaky_relu_, relu_, rrelu_, selu_, threshold_
 
 __all__ = [

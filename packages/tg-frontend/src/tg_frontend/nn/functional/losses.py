@@ -8,11 +8,14 @@ from tg_dtype import dtypes
 
 from ...ops.loss import checked, reduced
 from ...tensor import Tensor
+from .arranged import cross_entropy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+NO_CLASS = -100
+"""The class that does not count, where none is given: as PyTorch has it."""
 _LOW = -1e30  # the logarithm of what cannot be; finite, so that gradients through it are none and not NaN
 
 
@@ -162,3 +165,48 @@ def ctc_loss(
     if reduction == "mean":
         return (loss / counts.maximum(1).cast(loss.dtype)).mean()
     return reduced(loss, reduction)
+
+
+def linear_cross_entropy(
+    x: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+    weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
+    label_smoothing: float = 0.0, options: None = None,
+) -> Tensor:  # fmt: skip
+    """:func:`cross_entropy` of x @ linear_weight.T + linear_bias.
+
+    Args:
+      x: shape ([batch,] inputs).
+      linear_weight: shape (classes, inputs); or (classes, *features, inputs) for so many losses of each example.
+      target: classes, shape ([batch,] *features); or their probabilities, shape ([batch,] classes, *features).
+      linear_bias: shape (classes, *features).
+      weight: of each class, shape (classes,).
+      reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+      ignore_index: the class that does not count; -100 if not given.
+      label_smoothing: the share of the target that is spread over all classes.
+      options: None alone: results are fused and kept as the scheduler plans, not by settings.
+
+    Raises:
+      ValueError: if the shapes do not fit, or ``options`` are given.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.nn import functional as F
+      >>> x, weight = Tensor([[1.0, 2.0], [0.0, 1.0]]), Tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+      >>> F.linear_cross_entropy(x, weight, Tensor([2, 0])).round(4)
+      Tensor(1.1348)
+    """
+    what = "linear_cross_entropy"
+    if options is not None:
+        raise ValueError(f"{what}: there are no options; leave them out")
+    classes, *features = linear_weight.shape[:-1] if linear_weight.ndim > 1 else (0,)
+    bias_fits = linear_bias is None or linear_bias.shape == (classes, *features)
+    fits = linear_weight.ndim > 1 and x.ndim in ((2,) if features else (1, 2)) and bias_fits
+    if not fits or x.shape[-1] != linear_weight.shape[-1]:
+        bias = "" if linear_bias is None else f" and linear_bias of shape {linear_bias.shape}"
+        raise ValueError(f"{what}: x of shape {x.shape}, linear_weight of shape {linear_weight.shape}{bias}")
+    flat = linear_weight.reshape(classes * math.prod(features), x.shape[-1])
+    logits = x.linear(flat.T, None if linear_bias is None else linear_bias.reshape(-1))
+    if features:
+        logits = logits.reshape(x.shape[0], classes, *features)
+    ignored = NO_CLASS if ignore_index is None else ignore_index
+    return cross_entropy(logits, target, weight, ignored, reduction, label_smoothing)
