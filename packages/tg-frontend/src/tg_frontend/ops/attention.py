@@ -23,7 +23,7 @@ _RUNS = 16
 rows ``causal attention`` of the bench."""
 _LEAST_RUN = 256
 _ROUND = 64
-"""Rows of a run: a multiple of it, so that tiles of registers fit, and at least so many that a kernel pays; as above."""
+"""Rows of a run: a multiple of it, so that tiles of registers fit, and so many that a kernel pays; source as above."""
 
 
 def scaled_dot_product_attention(
