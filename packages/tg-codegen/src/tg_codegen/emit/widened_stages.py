@@ -14,7 +14,7 @@ from tg_dtype import AddrSpace
 from tg_shape import coefficient, sint
 
 from ..ir.uop import UOp, UOps
-from ..nest.nest import Axis, Kind, Node, NodeOp, is_alu
+from ..nest.nest import SERIAL, Axis, Kind, Node, NodeOp, is_alu
 from .domain import fixed
 from .known import StageMemory
 from .scope import Block, Context
@@ -126,8 +126,8 @@ def runs_of(whole: Whole, node: Node, inner: Sequence[Axis], where: Context) -> 
     loose = {axis.root for axis in along} - where.env.exact
     if not loose:
         return Runs(tuple(along), apart, reach, reach)
-    # these read what lies outside, too, and mask it
-    if any(axis.kind in (Kind.UNROLL, Kind.SPREAD, Kind.GROUP) for axis in along):
+    # serial loops end with the last element, and their products are masked; all others read what lies outside, too
+    if any(axis.kind not in SERIAL and axis.kind is not Kind.CONTRACT for axis in along):
         return None
     root = along[0].root
     extent = whole.nest.roots[root].extent
