@@ -343,10 +343,11 @@ class Base:
             before._ctx, before._wants_grad, before._cut = self._ctx, self._wants_grad, False
             function = Seen(st)
             function.forward(node.lazydata)
-            function.parents, function.wanted, function.needs, function.stamp = (node,), True, (True,), home.written
-            function.learnt = False
+            wish = node._wants_grad  # None where a gradient flows to parameters that leave it open
+            function.parents, function.stamp, function.learnt = (node,), home.written, node._ctx.learnt
+            function.wanted, function.needs = wish is True, (wish is True,)
             function.before, function.since = before, home.written
-            self._ctx, self._wants_grad = function, True
+            self._ctx, self._wants_grad = function, wish
         return self._lazy
 
     # *** what it is ***

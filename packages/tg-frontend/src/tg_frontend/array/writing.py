@@ -61,7 +61,7 @@ def assign(x: B, value: Any) -> B:
         raise RuntimeError("assign: the value requires a gradient, which cannot flow through memory; detach() it")
     if copied:
         disk.write(x._memory(), x.lazydata, new.lazydata, "assign")
-    elif x.requires_grad and x._ctx is not None and MODE.recording:
+    elif x._ctx is not None and flows(x):
         take_over(x, new)
     else:
         store(x, new)
@@ -230,13 +230,43 @@ def write(x: B, steps: Sequence[tuple[Any, ...]], value: LazyBuffer) -> None:
             home.write(st, value)
 
 
+def flows(x: B) -> bool:
+    """Whether a gradient may be wanted of what is written to this tensor.
+
+    It is if one is required, or flows to parameters of layers. A parameter that leaves it open, and a view of one, is
+    written as data.
+    """
+    if not MODE.recording:
+        return False
+    _ = x.lazydata  # and with it the graph of the newest version
+    if x._wants_grad is True:
+        return True
+    return x._ctx is not None and x._ctx.learnt and _viewed(x)._ctx is not None
+
+
+def recorded(x: B, value: B) -> bool:
+    """Whether a gradient may be wanted of this tensor or of ``value``, which is written to it."""
+    if flows(x):
+        return True
+    return brings(value) and not hasattr(_viewed(x), "_parameter")
+
+
+def brings(value: B) -> bool:
+    """Whether a gradient may be wanted of ``value``: one is required, or it depends on parameters of layers."""
+    if not MODE.recording:
+        return False
+    if value._wants_grad is True:
+        return True
+    return value._wants_grad is None and (hasattr(value, "_parameter") if value._ctx is None else value._ctx.learnt)
+
+
 def take_over(x: B, new: B) -> None:
-    """Gives this tensor new elements, of its shape and dtype, through which a gradient flows if one is required.
+    """Gives this tensor new elements, of its shape and dtype, through which a gradient flows if one may be wanted.
 
     Raises:
       RuntimeError: if this tensor is a leaf that requires a gradient, or a view of one.
     """
-    if not MODE.recording or not (new.requires_grad or x.requires_grad):
+    if not recorded(x, new):
         store(x, new)
         return
     with graph_lock:
@@ -250,13 +280,13 @@ def take_over(x: B, new: B) -> None:
                 f"a leaf of shape {old.shape} that requires a gradient, or a view of it, is not written in place; "
                 "do it in Tensor.no_grad(), or compute a new tensor"
             )
-        if new.requires_grad and new._ctx is not None and st.contiguous and prod(st.shape) == prod(root.shape):
+        if new._ctx is not None and brings(new) and st.contiguous and prod(st.shape) == prod(root.shape):
             made = new if new.shape == root.shape else reshape(new, root.shape)
             if not made.lazydata.is_whole:
                 made = made._apply(Contiguous(fresh=True))
         else:
             made = old._apply(Put(st), new)
-        node = x._wrap(made.lazydata, True)
+        node = x._wrap(made.lazydata, made._wants_grad)
         node._ctx = made._ctx
         home.node = node
         home.advance(node._lazy.base)
@@ -268,17 +298,23 @@ def _as_root(x: B) -> B:
     home = x._memory()
     if home.node is not None:
         return home.node  # type: ignore[no-any-return]
-    tensor: B = x
-    while tensor._ctx is not None and tensor._ctx.view:
-        above: B = tensor._ctx.parents[0]  # type: ignore[assignment]
-        if above._home is not home:
-            break
-        tensor = above
+    tensor = _viewed(x)
     whole = tensor.shape == home.root.shape
     root = home.root if home.root.is_whole else home.root.clone()
     out = x._wrap(root, tensor.requires_grad if whole else False)
     out._ctx = tensor._ctx if whole else None
     return out
+
+
+def _viewed(x: B) -> B:
+    """The tensor of which this one is a view, of a view, and so on; or itself."""
+    home = x._memory()
+    while x._ctx is not None and x._ctx.view:
+        above: B = x._ctx.parents[0]  # type: ignore[assignment]
+        if above._home is not home:
+            break
+        x = above
+    return x
 
 
 def adopt(x: B, other: B) -> None:
@@ -334,9 +370,9 @@ def kept_for(x: B, other: Any, always: bool = False) -> tuple[B, Any]:
       other: the other operand, whose gradient is made of them if it wants one.
       always: whether the gradient of this one is, too.
     """
-    if not (x.requires_grad and MODE.recording) or x._ctx is None:
+    if x._ctx is None or not flows(x):
         return x, other
-    if not (always or (isinstance(other, Base) and other.requires_grad)):
+    if not (always or (isinstance(other, Base) and brings(other))):  # type: ignore[arg-type]
         return x, other
     kept = clone(x)
     return kept, kept if other is x else other

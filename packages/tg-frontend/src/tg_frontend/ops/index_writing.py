@@ -13,7 +13,7 @@ from tg_shape import Expr, prod, sint
 from ..array.array import A, Array
 from ..array.movement import stretch
 from ..array.shapes import broadcast_shape
-from ..array.writing import fitting, take_over, write
+from ..array.writing import fitting, recorded, take_over, write
 from ..autograd.differentiation import MODE
 from ..autograd.functions import Scatter, Take
 from ..host import transfer
@@ -40,8 +40,7 @@ def __setitem__(x: A, indices: Any, value: Any) -> None:
       DeviceError: if the file of a DISK tensor is read-only, or too short. Files are written at once, from any device,
         and in contiguous parts only.
     """
-    flows = x.requires_grad and MODE.recording
-    if flows and x._ctx is None:
+    if x.requires_grad and x._ctx is None and MODE.recording:
         raise RuntimeError(
             f"setitem: a leaf of shape {x.shape} that requires a gradient is not written in place; "
             "do it in Tensor.no_grad(), or use where()"
@@ -59,7 +58,7 @@ def __setitem__(x: A, indices: Any, value: Any) -> None:
     terms = index_terms(x, indices, "setitem")
     if any(isinstance(term, Array) for term in terms):
         take_over(x, _written_at(_shadow(x), terms, new))
-    elif (new.requires_grad and MODE.recording) or flows:
+    elif recorded(x, new):
         take_over(x, _written_box(_shadow(x), terms, new))
     else:
         _write_box(x, terms, new)
