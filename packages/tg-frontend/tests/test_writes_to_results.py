@@ -117,7 +117,7 @@ def test_gradients_are_those_of_marked_parameters(write: Write) -> None:
     assert any(grad is not None and np.any(grad) for grad in marked)
     for want, got in zip(marked, open_, strict=True):
         if want is None or got is None:
-            assert not np.any(want if got is None else got)  # type: ignore[arg-type]
+            assert not np.any(want if got is None else got)
         else:
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 

@@ -372,7 +372,7 @@ def kept_for(x: B, other: Any, always: bool = False) -> tuple[B, Any]:
     """
     if x._ctx is None or not flows(x):
         return x, other
-    if not (always or (isinstance(other, Base) and brings(other))):  # type: ignore[arg-type]
+    if not (always or (isinstance(other, Base) and brings(other))):
         return x, other
     kept = clone(x)
     return kept, kept if other is x else other
