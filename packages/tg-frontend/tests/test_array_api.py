@@ -197,3 +197,11 @@ def test_information() -> None:
     assert set(info.dtypes(kind=("bool", "signed integer"))) == {"bool", "int8", "int16", "int32", "int64"}
     with pytest.raises(ValueError, match="dtypes: 'odd'"):
         info.dtypes(kind="odd")
+
+
+def test_a_tensor_of_no_axes_decides_as_any_other() -> None:
+    wide, narrow = xp.asarray(2.0, dtype=xp.float64), xp.asarray([1.0, 3.0], dtype=xp.float32)
+    for name in ("add", "multiply", "subtract", "divide", "pow", "maximum", "hypot", "copysign", "remainder"):
+        assert getattr(xp, name)(narrow, wide).dtype is getattr(xp, name)(wide, narrow).dtype is xp.float64, name
+    assert xp.where(narrow > 2, wide, narrow).dtype is xp.result_type(wide, narrow) is xp.float64
+    assert xp.bitwise_or(xp.asarray([1], dtype=xp.int8), xp.asarray(2, dtype=xp.uint8)).dtype is xp.int16

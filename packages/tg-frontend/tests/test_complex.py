@@ -495,7 +495,7 @@ def test_in_place() -> None:
     z **= 2
     np.testing.assert_allclose(z.numpy(), expected**2, rtol=1e-12)
     r = Tensor([1.0])
-    with pytest.raises(ValueError, match=r"\+=: a result of shape \(1,\) and dtype complex64"):
+    with pytest.raises(ValueError, match=r"\+=: the result type complex64 can't be cast to float32"):
         r += 1j
     with pytest.raises(TypeError, match="complex numbers into a tensor of float32"):
         r[0] = 1j

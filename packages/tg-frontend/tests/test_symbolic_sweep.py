@@ -381,7 +381,7 @@ NOT_HERE = {
     "schedule", "schedule_with_vars", "to_", "get_rng_state", "set_rng_state",
     "copy_", "cpu", "cuda", "detach_", "dim", "get_device", "grad_fn", "is_complex", "is_conj", "is_contiguous",
     "is_cpu", "is_cuda", "is_leaf", "is_nonzero", "is_same_size", "is_signed", "itemsize", "nelement", "new_tensor",
-    "storage_offset", "stride", "to_device", "type", "autocast", "fill_diagonal_",
+    "result_type", "storage_offset", "stride", "to_device", "type", "autocast", "fill_diagonal_",
     # complex numbers, whose parts are tensors of these methods
     "cdouble", "cfloat", "complex", "polar", "imag", "view_as_complex", "view_as_real", "stft", "istft",
     # what is asked of row-sparse gradients

@@ -128,7 +128,8 @@ MOST = 20_000
 """Elements of a value."""
 ROWS: dict[str, Row] = {}
 NOT_A_COMPUTATION = frozenset(
-    "T assign backward const_like data detach device dtype element_size empty empty_like from_blob from_dlpack grad "
+    "T assign backward const_like data detach device dtype element_size result_type empty empty_like from_blob "
+    "from_dlpack grad "
     "gradient is_floating_point is_realized item lazydata manual_seed nbytes ndim no_grad numel numpy realize replace "
     "requires_grad requires_grad_ schedule schedule_with_vars sequential shape size to to_ tolist train training "
     "retain_grad register_hook enable_grad set_grad_enabled set_rng_state get_rng_state allclose backward_ "

@@ -20,8 +20,10 @@ from .promotion import (
     least_upper_dtype,
     least_upper_float,
     part_dtype,
+    result_dtype,
     sum_acc_dtype,
     sum_dtype,
+    weaker_dtype,
 )
 
 __all__ = [
@@ -43,8 +45,10 @@ __all__ = [
     "least_upper_dtype",
     "least_upper_float",
     "part_dtype",
+    "result_dtype",
     "sum_acc_dtype",
     "sum_dtype",
     "to_bits",
     "truncate",
+    "weaker_dtype",
 ]

@@ -1,7 +1,9 @@
-"""The promotion lattice: the type in which operands of several types meet.
+"""Promotion: the type in which operands of several types meet.
 
-The order is that of JAX (its documentation, "Type promotion semantics"): bool < integers < floats, a float never widens
-because an integer meets it, and signed meets unsigned of the same width one width up::
+Tensors with axes decide over tensors of no axes, and those over numbers of Python (:func:`result_dtype`). Among
+operands of one tier the lattice decides (:func:`least_upper_dtype`). Its order is that of JAX (its documentation, "Type
+promotion semantics"): bool < integers < floats, a float never widens because an integer meets it, and signed meets
+unsigned of the same width one width up::
 
     bool -> i8 -> i16 -> i32 -> i64 ---.            .-> f16 --.
         \\      /      /      /           +-> ? -> fp8 -+         +-> f32 -> f64
@@ -19,6 +21,11 @@ from .catalog import dtypes
 from .dtype import DType
 from .limits import maximum, minimum
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_CATEGORIES = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 _SOME_FLOAT, _SOME_HALF = "some float", "some half"
 _COVERS: dict[DType | str, tuple[DType | str, ...]] = {
     dtypes.bool: (dtypes.int8, dtypes.uint8),
@@ -93,6 +100,63 @@ def least_upper_dtype(*dtypes_: DType) -> DType:
     if isinstance(joined, str):
         joined = dtypes.default_float if joined is _SOME_FLOAT else dtypes.float16
     return joined.vec(lanes.pop())
+
+
+def weaker_dtype(strong: DType, weak: DType) -> DType:
+    """The type in which an operand meets one of a lower tier, which can raise its category but widens nothing in it.
+
+    The categories are bool, integers, floats and complex numbers. Beside a complex number a float makes the parts.
+
+    Raises:
+      TypeError: if one of them is void, a pointer or an image.
+
+    Example:
+      >>> from tg_dtype import dtypes, weaker_dtype
+      >>> weaker_dtype(dtypes.float16, dtypes.float64), weaker_dtype(dtypes.int8, dtypes.float64)
+      (dtypes.float16, dtypes.float64)
+      >>> weaker_dtype(dtypes.float32, dtypes.complex128), weaker_dtype(dtypes.uint8, dtypes.int64)
+      (dtypes.complex64, dtypes.uint8)
+    """
+    if strong is weak:
+        return strong
+    if strong.kind == "void" or weak.kind == "void":
+        raise TypeError(f"no dtype holds both {strong.name} and {weak.name}")
+    if _CATEGORIES[weak.kind] <= _CATEGORIES[strong.kind]:
+        return strong
+    return complex_dtype(strong) if strong.kind == "float" else weak
+
+
+def result_dtype(dimensioned: Iterable[DType], scalars: Iterable[DType] = (), numbers: Iterable[DType] = ()) -> DType:
+    """The type of what is computed from operands of three tiers, as PyTorch has it.
+
+    Within a tier operands meet as :func:`least_upper_dtype` says; a tier gives way to the one before it, as
+    :func:`weaker_dtype` says. (PyTorch's documentation, "Tensor Attributes", ``torch.dtype``.)
+
+    Args:
+      dimensioned: types of tensors with axes.
+      scalars: types of tensors of no axes.
+      numbers: types of numbers of Python: bool, the default ones, complex64.
+
+    Raises:
+      TypeError: if void, a pointer or an image meets another type.
+      ValueError: if there is no operand.
+
+    Example:
+      >>> from tg_dtype import dtypes, result_dtype
+      >>> result_dtype([dtypes.float16, dtypes.bfloat16], [dtypes.float64]), result_dtype([dtypes.int8], [dtypes.int64])
+      (dtypes.float32, dtypes.int8)
+      >>> result_dtype([dtypes.bool], [dtypes.uint8], [dtypes.float32])
+      dtypes.float32
+    """
+    found: DType | None = None
+    for tier in (dimensioned, scalars, numbers):
+        kinds = tuple(tier)
+        if kinds:
+            joined = least_upper_dtype(*kinds)
+            found = joined if found is None else weaker_dtype(found, joined)
+    if found is None:
+        raise ValueError("result_dtype: give at least one dtype")
+    return found
 
 
 def least_upper_float(dtype: DType) -> DType:

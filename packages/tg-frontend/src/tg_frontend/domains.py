@@ -29,8 +29,8 @@ BOTH = tuple(
 ANY = tuple(
     """
     complex cpu cuda dim element_size enable_grad from_blob from_dlpack get_device get_rng_state is_complex is_conj
-    is_floating_point is_same_size is_signed istft manual_seed nbytes nelement no_grad numel polar sequential
-    set_grad_enabled set_rng_state size stft to_device train view_as_complex __init__
+    is_floating_point is_same_size is_signed istft manual_seed nbytes nelement no_grad numel polar result_type
+    sequential set_grad_enabled set_rng_state size stft to_device train view_as_complex __init__
     """.split()
 )
 """Methods that need none."""

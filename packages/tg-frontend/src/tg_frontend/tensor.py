@@ -17,6 +17,7 @@ from .array import (
     division,
     joining,
     movement,
+    operands,
     pairs,
     power,
     selection,
@@ -199,6 +200,7 @@ class Tensor(Array):
     view_as = ops.axes.view_as
     reshape_as = ops.axes.reshape_as
     type_as = ops.axes.type_as
+    result_type = operands.result_type
     broadcast_to = ops.axes.broadcast_to
     tile = ops.axes.tile
     flipud = ops.axes.flipud

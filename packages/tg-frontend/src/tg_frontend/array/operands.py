@@ -1,16 +1,16 @@
 """Operands of operations on corresponding elements.
 
-Dtypes meet as ``tg_dtype.least_upper_dtype`` says. A Python number is weak: it takes the dtype of the tensor unless
-it is of a higher kind (a float beside integers makes them ``dtypes.default_float``).
+Dtypes meet as ``tg_dtype.result_dtype`` says: tensors with axes decide over tensors of no axes, and those over Python
+numbers. What has less to say only raises the category: a float beside integers makes them ``dtypes.default_float``.
 """
 
 from __future__ import annotations
 
-from tg_dtype import ConstType, DType, dtypes, least_upper_dtype
+from tg_dtype import ConstType, DType, dtypes, least_upper_dtype, result_dtype, weaker_dtype
 from tg_lazy import LazyBuffer, Ops
 from tg_shape import Expr
 
-from ..host import transfer
+from ..host import coerce, transfer
 from .base import B, Base
 from .casts import cast
 from .movement import stretch
@@ -21,18 +21,81 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def weak_dtype(dtype: DType, value: ConstType | Expr) -> DType:
+NUMBERS = (bool, int, float, complex, Expr)
+"""Classes of what has the least to say."""
+
+
+def weak_dtype(dtype: DType, value: ConstType | complex | Expr) -> DType:
     """The dtype of a tensor of ``dtype`` beside a Python number.
 
     Example:
       >>> weak_dtype(dtypes.uint8, 1), weak_dtype(dtypes.uint8, 1.0), weak_dtype(dtypes.bool, 1)
       (dtypes.uint8, dtypes.float32, dtypes.int32)
     """
-    if isinstance(value, float) and dtype.kind != "float":
-        return dtypes.default_float
-    if not isinstance(value, (bool, float)) and dtype.kind == "bool":
-        return dtypes.default_int
-    return dtype
+    kind = dtype.kind
+    if kind == "complex" or (kind == "float" and not isinstance(value, complex)):
+        return dtype
+    if kind in ("int", "uint") and not isinstance(value, (float, complex)):
+        return dtype
+    return weaker_dtype(dtype, number_dtype(value))
+
+
+def number_dtype(value: ConstType | complex | Expr) -> DType:
+    """The dtype of a Python number by itself."""
+    return dtypes.default_int if isinstance(value, Expr) else coerce.dtype_of(value)
+
+
+def common_dtype(*operands: Any) -> DType:
+    """The dtype in which tensors and Python numbers meet.
+
+    Raises:
+      TypeError: if one is neither.
+    """
+    tiers: tuple[list[DType], list[DType], list[DType]] = [], [], []
+    for operand in operands:
+        if isinstance(operand, Base):
+            tiers[0 if operand.ndim else 1].append(operand.dtype)
+        elif isinstance(operand, NUMBERS):
+            tiers[2].append(number_dtype(operand))
+        else:
+            raise TypeError(f"result_type: a tensor or a number is wanted, got a {type(operand).__name__}")
+    return result_dtype(*tiers)
+
+
+def result_type(x: Any, other: Any) -> DType:
+    """The dtype of what is computed from two operands, as PyTorch has it.
+
+    A tensor with axes decides over one without, and that over a Python number. What has less to say raises the category
+    at most, in the order bool, integer, float, complex.
+
+    Args:
+      x: a tensor or a number.
+      other: a tensor, an array or a number.
+
+    Raises:
+      TypeError: if one is something else.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0], dtype="float16").result_type(Tensor(2.0)), Tensor([1]).result_type(2.5)
+      (dtypes.float16, dtypes.float32)
+    """
+    if transfer.is_array(other) and isinstance(x, Base):
+        other = as_tensor(x, other, "result_type")
+    return common_dtype(x, other)
+
+
+def together(x: B, *others: Any, what: str) -> tuple[Any, ...]:
+    """This tensor and others, of which there are more than one, in one dtype; numbers and None stay what they are.
+
+    What takes them two by two would not see that a tensor with axes is still to come.
+
+    Raises:
+      TypeError: if one is no number or tensor.
+    """
+    operands = [v if v is None or isinstance(v, NUMBERS) else as_tensor(x, v, what) for v in (x, *others)]
+    dtype = common_dtype(*(v for v in operands if v is not None))
+    return tuple(cast(v, dtype) if isinstance(v, Base) else v for v in operands)
 
 
 def constant(x: B, value: ConstType | Expr, dtype: DType, what: str) -> B:
@@ -88,12 +151,19 @@ def pair(x: B, other: Any, what: str, reverse: bool = False) -> tuple[B, B]:
         if a.device != b.device:
             raise ValueError(f"{what}: operands on {a.device} and {b.device}; use .to()")
         if a.dtype is not b.dtype:
-            dtype = least_upper_dtype(a.dtype, b.dtype)
+            dtype = _two_dtypes(a, b)
             left, right = cast(left, dtype), cast(right, dtype)
         if a.shape != b.shape:
             shape = broadcast_shape(what, *((b.shape, a.shape) if reverse else (a.shape, b.shape)))
             left, right = stretch(left, shape), stretch(right, shape)
     return (right, left) if reverse else (left, right)
+
+
+def _two_dtypes(a: LazyBuffer, b: LazyBuffer) -> DType:
+    """:func:`common_dtype` of two tensors."""
+    if bool(a.shape) == bool(b.shape):
+        return least_upper_dtype(a.dtype, b.dtype)
+    return weaker_dtype(a.dtype, b.dtype) if a.shape else weaker_dtype(b.dtype, a.dtype)
 
 
 def alu(x: B, op: Ops, *others: B) -> B:

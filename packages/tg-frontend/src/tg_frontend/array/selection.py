@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from tg_dtype import dtypes, least_upper_dtype
 from tg_lazy import Ops
 from tg_shape import Expr
 
 from ..autograd.functions import Maximum, Neg, Where
-from ..host import coerce
 from .base import B
 from .gradients import detach
 from .movement import stretch
-from .operands import alu, as_tensor, constant, pair
+from .operands import alu, as_tensor, common_dtype, constant, pair
 from .shapes import broadcast_shape
 
 TYPE_CHECKING = False
@@ -37,8 +35,7 @@ def where(t: B, x: Any, y: Any) -> B:
             "compare first, as t != 0"
         )
     if isinstance(x, (bool, int, float, Expr)) and isinstance(y, (bool, int, float, Expr)):
-        kinds = [dtypes.default_int if isinstance(v, Expr) else coerce.dtype_of(v) for v in (x, y)]
-        dtype = least_upper_dtype(*kinds)
+        dtype = common_dtype(x, y)
         a, b = constant(t, x, dtype, "where"), constant(t, y, dtype, "where")
     elif isinstance(x, (bool, int, float, Expr)):
         b, a = pair(as_tensor(t, y, "where"), x, "where")

@@ -354,11 +354,12 @@ def in_place(x: B, result: B, what: str) -> B:
     """
     kinds = ("bool", "uint", "int", "float", "complex")
     narrower = kinds.index(result.dtype.kind) > kinds.index(x.dtype.kind)
-    if result.shape != x.shape or (narrower and {result.dtype.kind, x.dtype.kind} != {"int", "uint"}):
+    if narrower and {result.dtype.kind, x.dtype.kind} != {"int", "uint"}:
         raise ArgumentError(
-            f"{what}: a result of shape {result.shape} and dtype {result.dtype.name} does not fit in place "
-            f"into {x.shape} and {x.dtype.name}"
+            f"{what}: the result type {result.dtype.name} can't be cast to {x.dtype.name}, the type of what is written"
         )
+    if result.shape != x.shape:
+        raise ArgumentError(f"{what}: a result of shape {result.shape} does not fit in place into {x.shape}")
     take_over(x, cast(result, x.dtype))
     return x
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tg_dtype import DType, dtypes
+from tg_dtype import DType, dtypes, least_upper_dtype
 
 from ..host.coerce import to_dtype
 from ..tensor import Tensor
@@ -33,10 +33,15 @@ def tensor(x: Any, what: str) -> Tensor:
 def both(x1: Any, x2: Any, what: str) -> tuple[Tensor, Any]:
     """Two operands of which one at least is a tensor: a number on the left takes the dtype that it has on the right.
 
+    A tensor of no axes has as much to say about the dtype as any other, which is not so with the methods of Tensor.
+
     Raises:
       TypeError: if neither is a tensor.
     """
     if isinstance(x1, Tensor):
+        if isinstance(x2, Tensor) and x1.dtype is not x2.dtype:
+            met = least_upper_dtype(x1.dtype, x2.dtype)
+            return x1.cast(met), x2.cast(met)
         return x1, x2
     other = tensor(x2, what)
     if isinstance(x1, (bool, int, float, complex)):

@@ -47,7 +47,7 @@ def searchsorted(
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
     """Elements of ``x1`` where the condition holds, else of ``x2``."""
-    if not isinstance(x1, Tensor) and isinstance(x2, Tensor):
+    if isinstance(x1, Tensor) or isinstance(x2, Tensor):
         x1, x2 = both(x1, x2, "where")
     return tensor(condition, "where").where(x1, x2)
 

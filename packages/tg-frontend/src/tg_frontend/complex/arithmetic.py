@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from ..array.operands import NUMBERS
 from .algebra import minus, plus, product, quotient, zero
 from .elementary import exp, log, sqrt
 from .parts import (
-    NUMBERS,
     Parts,
-    common_dtype,
     composed,
     is_complex,
     kept,
     made,
+    meeting,
     operands,
     parts_of,
+    tensor,
     whole,
 )
 
@@ -75,7 +76,7 @@ def pow(t: Any, x: Any, reverse: bool = False) -> Any:
             return _whole_power(_lifted(t, x), int(number))
     base, exponent = (x, t) if reverse else (t, x)
     like = t if hasattr(t, "dtype") else x
-    kind = common_dtype((t, x), like, "pow")
+    kind = meeting((t, x), like, "pow")
     if isinstance(base, NUMBERS):
         number = complex(base)  # type: ignore[arg-type]
         base = (like if is_complex(like) else like.cast(kind)).full_like(number, dtype=kind)
@@ -98,7 +99,7 @@ def pow(t: Any, x: Any, reverse: bool = False) -> Any:
 
 def _lifted(t: Any, x: Any) -> Any:
     """A tensor as complex numbers, in the dtype in which it meets a number."""
-    re, im = whole(t, "pow", common_dtype((t, x), t, "pow"))
+    re, im = whole(t, "pow", meeting((t, x), t, "pow"))
     return composed(kept(re), kept(im))
 
 
@@ -135,13 +136,24 @@ def ne(t: Any, x: Any) -> Any:
     return eq(t, x).logical_not()
 
 
+def _together(t: Any, x: Any, y: Any, what: str) -> tuple[Any, Any, Any]:
+    """Three operands in the dtype in which all of them meet; numbers stay what they are."""
+    like = next(v for v in (t, x, y) if hasattr(v, "dtype"))
+    kind = meeting((t, x, y), like, what)
+    a, b, c = (v if isinstance(v, NUMBERS) else tensor(v, like, what).cast(kind) for v in (t, x, y))
+    return a, b, c
+
+
 def lerp(t: Any, end: Any, weight: Any) -> Any:
+    t, end, weight = _together(t, end, weight, "lerp")
     return add(t, mul(sub(end, t), weight))
 
 
 def addcmul(t: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    t, tensor1, tensor2 = _together(t, tensor1, tensor2, "addcmul")
     return add(t, mul(mul(tensor1, tensor2), value))
 
 
 def addcdiv(t: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    t, tensor1, tensor2 = _together(t, tensor1, tensor2, "addcdiv")
     return add(t, mul(div(tensor1, tensor2), value))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tg_dtype import dtypes, least_upper_dtype
 
 from ..array.array import Array
-from .parts import NUMBERS, common_dtype, composed, is_complex, kept, plain_class, whole
+from ..array.operands import NUMBERS
+from .parts import composed, is_complex, joint, kept, meeting, plain_class, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def joining(name: str) -> Callable[..., Any]:
         for one in tensors:
             if not isinstance(one, Array):
                 raise TypeError(f"{name}: tensors are wanted, got a {type(one).__name__}")
-        kind = common_dtype(tensors, tensors[0], name)
+        kind = joint(tensors, name)
         parts = [whole(one, name, kind) for one in tensors]
         out = []
         for place in (0, 1):
@@ -136,7 +137,7 @@ def joining(name: str) -> Callable[..., Any]:
 def where(t: Any, x: Any, y: Any) -> Any:
     if is_complex(t):
         raise TypeError(f"where: the condition is a tensor of bools, got {t.dtype.name}: condition.where(x, y)")
-    kind = common_dtype((x, y), t, "where")
+    kind = meeting((x, y), t, "where")
     part = dtypes.float64 if kind is dtypes.complex128 else dtypes.float32
     out = []
     for place in (0, 1):
@@ -164,7 +165,7 @@ def iterate(z: Any) -> Any:
 
 
 def diff(z: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    kind = common_dtype(tuple(x for x in (z, prepend, append) if x is not None), z, "diff")
+    kind = joint(tuple(x for x in (z, prepend, append) if x is not None), "diff")
     before, after = (None if x is None else whole(x, "diff", kind) for x in (prepend, append))
     out = [
         part.diff(n, dim, None if before is None else before[place], None if after is None else after[place])

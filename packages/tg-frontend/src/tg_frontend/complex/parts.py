@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tg_dtype import DType, complex_dtype, dtypes, least_upper_dtype, part_dtype
-from tg_shape import Expr
+from tg_dtype import DType, complex_dtype, least_upper_dtype, part_dtype
 
 from ..array.array import Array
 from ..array.computing import copied
+from ..array.operands import NUMBERS, common_dtype
 from ..host import transfer
 
 TYPE_CHECKING = False
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     T = Array
-
-NUMBERS = (bool, int, float, complex, Expr)
 
 
 class Parts(NamedTuple):
@@ -67,10 +65,14 @@ def parts_of(x: Any, like: Any, what: str) -> Parts:
     return Parts(*one._parts) if is_complex(one) else Parts(one, None)
 
 
-def common_dtype(values: tuple[Any, ...], like: Any, what: str) -> DType:
-    """The complex dtype in which tensors, arrays and numbers meet: numbers take that of the tensors."""
-    tensors = [tensor(x, like, what).dtype for x in values if not isinstance(x, NUMBERS)]
-    return complex_dtype(least_upper_dtype(*tensors)) if tensors else dtypes.from_py(1j)
+def meeting(values: tuple[Any, ...], like: Any, what: str) -> DType:
+    """The complex dtype in which tensors, arrays and numbers meet."""
+    return complex_dtype(common_dtype(*(x if isinstance(x, NUMBERS) else tensor(x, like, what) for x in values)))
+
+
+def joint(tensors: tuple[Any, ...], what: str) -> DType:
+    """The complex dtype of tensors that are put side by side, however many axes they have."""
+    return complex_dtype(least_upper_dtype(*(tensor(x, tensors[0], what).dtype for x in tensors)))
 
 
 def as_kind(parts: Parts, kind: DType) -> Parts:
@@ -86,7 +88,7 @@ def operands(t: Any, x: Any, what: str, reverse: bool = False) -> tuple[Parts, P
       TypeError: if one is neither a tensor, an array nor a number.
     """
     like = t if isinstance(t, Array) else x
-    kind = part_dtype(common_dtype((t, x), like, what))
+    kind = part_dtype(meeting((t, x), like, what))
     a, b = as_kind(parts_of(t, like, what), kind), as_kind(parts_of(x, like, what), kind)
     return (b, a) if reverse else (a, b)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from tg_dtype import part_dtype
+
 from ..array.array import Array
 from ..ops import decompositions
 from .algebra import minus, plus
 from .arithmetic import add, mul
 from .componentwise import conj
-from .parts import Parts, as_kind, common_dtype, is_complex, made, operands, parts_of, plain_class, tensor
+from .parts import Parts, as_kind, is_complex, joint, made, operands, parts_of, plain_class, tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,11 +83,7 @@ ADDED = {name: _added(name) for name in ("addmm", "addmv", "addr", "baddbmm", "a
 
 def einsum(cls: Any, formula: Any, *given: Any) -> Any:
     listed = tuple(given[0]) if len(given) == 1 and isinstance(given[0], (list, tuple)) else given
-    kind = common_dtype(listed, listed[0], "einsum")
-    part = listed[0].real.dtype if kind is None else None
-    from tg_dtype import part_dtype
-
-    part = part_dtype(kind)
+    part = part_dtype(joint(listed, "einsum"))
     terms: list[tuple[tuple[Any, ...], int]] = [((), 0)]  # operands, and how often i is a factor
     for one in listed:
         re, im = as_kind(parts_of(one, one, "einsum"), part)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..array.array import Array
+from ..array.operands import NUMBERS
 from .componentwise import cast
-from .parts import NUMBERS, is_complex, kept, tensor
+from .parts import is_complex, kept, tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

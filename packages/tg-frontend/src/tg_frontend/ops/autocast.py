@@ -45,7 +45,7 @@ def autocast(
     """A ``with`` block (or decorator) in which products and convolutions are computed in 16 bits.
 
     Operations cast their operands: products and convolutions to ``dtype``; sums, powers, exponentials, norms, softmax
-    and losses to float32; where dtypes meet elsewhere, the wider one wins, as always. Float64 stays as it is. Gradients
+    and losses to float32; elsewhere dtypes meet as always. Float64 stays as it is. Gradients
     flow through the casts, and have the dtype of what they belong to: parameters stay in float32. A TinyJit that was
     recorded in another precision raises an error. ``backward`` belongs behind the block.
 
@@ -64,7 +64,7 @@ def autocast(
       >>> x, w = Tensor.ones(2, 3), Tensor.ones(3, 4)
       >>> with Tensor.autocast(dtype="bfloat16"):
       ...     y = x @ w
-      ...     print(y.dtype.name, y.softmax().dtype.name, (y + x.sum()).dtype.name)
+      ...     print(y.dtype.name, y.softmax().dtype.name, (y + x.sum(1, True)).dtype.name)
       bfloat16 float32 float32
       >>> (x @ w).dtype.name
       'float32'

@@ -6,9 +6,9 @@ import math
 
 from tg_lazy import LazyBuffer, Ops
 
-from ..array.array import A
+from ..array.array import A, Array
 from ..array.casts import floating, negatable
-from ..array.operands import as_tensor, pair
+from ..array.operands import as_tensor, pair, together
 from ..autograd.functions import Step, splat
 from .elementary import exp, exp2, log1p
 
@@ -37,7 +37,9 @@ def clip(x: A, min_: Any = None, max_: Any = None) -> A:
     """
     if min_ is None and max_ is None:
         raise ValueError("clip: at least one bound must be given")
-    out = x if min_ is None else (x < min_).where(min_, x)
+    if isinstance(min_, Array) or isinstance(max_, Array):
+        x, min_, max_ = together(x, min_, max_, what="clip")
+    out: A = x if min_ is None else (x < min_).where(min_, x)
     return out if max_ is None else (out > max_).where(max_, out)
 
 
@@ -82,6 +84,7 @@ def lerp(x: A, end: Any, weight: Any) -> A:
       >>> Tensor([0.0, 10.0]).lerp(Tensor([4.0, 20.0]), 0.25)
       Tensor([ 1. , 12.5])
     """
+    x, end, weight = together(x, end, weight, what="lerp")
     x = negatable(x)
     return x + (negatable(as_tensor(x, end, "lerp")) - x).mul(weight)
 
@@ -94,7 +97,7 @@ def copysign(x: A, other: Any) -> A:
       >>> Tensor([1.0, 2.0]).copysign(Tensor([-3.0, 0.0]))
       Tensor([-1.,  2.])
     """
-    a, b = pair(floating(x), other, "copysign")
+    a, b = (floating(t) for t in pair(x, other, "copysign"))
     return a.abs() * b._apply(Step(_sign_bit))
 
 

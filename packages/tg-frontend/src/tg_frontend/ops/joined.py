@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tg_dtype import least_upper_dtype
-
 from ..array.array import A
 from ..array.ingest import value_of
 from ..array.joining import cat, split
+from ..array.operands import common_dtype
 from .axes import atleast_1d, atleast_2d, atleast_3d
 
 TYPE_CHECKING = False
@@ -183,10 +182,11 @@ def block_diag(x: A, *others: Any) -> A:
       >>> Tensor([[1, 2]]).block_diag(Tensor([[3]])).tolist()
       [[1, 2, 0], [0, 0, 3]]
     """
-    parts = _parts(x, others, atleast_2d)
+    given = _parts(x, others, lambda part: part)
+    parts = [atleast_2d(part) for part in given]
     if wrong := [part.shape for part in parts if part.ndim != 2]:
         raise ValueError(f"block_diag: matrices are wanted, got shape {wrong[0]}")
-    dtype, width = least_upper_dtype(*(part.dtype for part in parts)), sum(part.shape[1] for part in parts)
+    dtype, width = common_dtype(*given), sum(part.shape[1] for part in parts)
     rows, before = [], 0
     for part in parts:
         rows.append(part.cast(dtype).pad(((0, 0), (before, width - before - part.shape[1]))))

@@ -6,7 +6,7 @@ import math
 
 from tg_dtype import DType, dtypes, float_format
 
-from ..array.array import A
+from ..array.array import A, Array
 from ..array.casts import floating
 from ..array.computing import copied
 from ..array.operands import check_kind, pair
@@ -142,8 +142,10 @@ def float_power(x: A, exponent: Any) -> A:
       >>> Tensor([2, 3]).float_power(2).tolist()
       [4.0, 9.0]
     """
-    power = exponent.cast(dtypes.float64) if isinstance(exponent, type(x)) else exponent
-    return x.cast(dtypes.float64).pow(power)
+    if isinstance(exponent, Array):
+        check_kind(exponent, "float_power", "bool", "int", "uint", "float")
+        exponent = exponent.cast(dtypes.float64)
+    return x.cast(dtypes.float64).pow(exponent)
 
 
 def ldexp(x: A, other: Any) -> A:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tg_shape import prod
 
 from ..array.array import A
-from ..array.operands import as_tensor
+from ..array.operands import as_tensor, together
 from .diagonal import diagonal
 from .linear import dot, promoted
 from .repetition import roll
@@ -50,8 +50,8 @@ def inner(x: A, other: Any) -> A:
       >>> Tensor([1, 2, 3]).inner(Tensor([4, 5, 6]))
       Tensor(32)
     """
-    a, b = promoted(x, other, "inner")
-    return a * b if a.ndim == 0 or b.ndim == 0 else tensordot(a, b, ((-1,), (-1,)))
+    y = as_tensor(x, other, "inner")
+    return x * y if x.ndim == 0 or y.ndim == 0 else tensordot(*promoted(x, y, "inner"), ((-1,), (-1,)))
 
 
 def vdot(x: A, other: A) -> A:
@@ -293,6 +293,7 @@ def addcmul(x: A, tensor1: Any, tensor2: Any, *, value: float = 1) -> A:
       >>> Tensor([1.0, 2.0]).addcmul(Tensor([3.0, 4.0]), Tensor([5.0, 6.0]), value=0.5)
       Tensor([ 8.5, 14. ])
     """
+    x, tensor1, tensor2 = together(x, tensor1, tensor2, what="addcmul")
     product = as_tensor(x, tensor1, "addcmul") * tensor2
     out: A = x + (product if value == 1 else product * value)
     return out
@@ -306,6 +307,7 @@ def addcdiv(x: A, tensor1: Any, tensor2: Any, *, value: float = 1) -> A:
       >>> Tensor([1.0, 2.0]).addcdiv(Tensor([3.0, 4.0]), Tensor([2.0, 8.0]))
       Tensor([2.5, 2.5])
     """
+    x, tensor1, tensor2 = together(x, tensor1, tensor2, what="addcdiv")
     quotient = as_tensor(x, tensor1, "addcdiv") / tensor2
     out: A = x + (quotient if value == 1 else quotient * value)
     return out
