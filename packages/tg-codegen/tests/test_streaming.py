@@ -466,3 +466,19 @@ def test_a_search_is_no_slower_than_a_kernel_in_parts() -> None:
 def test_actions_from_outside_keep_nothing() -> None:
     spec = compile_ast(softmax(8, 64), LLVMRenderer(SMALL), actions=[Split("i0", 2, Kind.UPCAST)])
     assert not any(u.op is UOps.SCRATCH for u in spec.uops)
+
+
+@pytest.mark.parametrize("kept", [(), ("pack(0, i0)",)])
+def test_positions_that_are_kept_in_scratch_are_not_looked_up_beforehand(kept: tuple[str, ...]) -> None:
+    """Scratch holds those of the present iterations: a later one's position, read there, is another row's."""
+    rng = np.random.default_rng(2)
+    table = rng.integers(-9, 9, (9, 7)).astype(np.float32)
+    at = rng.integers(0, 9, 12).astype(np.int32)
+    actions = [parse_loop(text) for text in ("split(i0, 4, UPCAST)", *kept, "foresee(i0.1, 1)", "mark(i1, ROWS)")]
+    small = LLVMRenderer(Target(vector_bytes=16, registers=16, threads=3))
+    spec = compile_ast(chosen_rows(9, 7, 12), small, actions=actions)
+    out = np.zeros((12, 7), np.float32)
+    memory = [bytearray(out.tobytes()), bytearray(at.tobytes()), bytearray(table.tobytes())]
+    interpret(spec.uops, memory, {})
+    np.testing.assert_array_equal(np.frombuffer(memory[0], np.float32).reshape(12, 7), table[at])
+    assert any(u.op is UOps.PREFETCH for u in spec.uops) is not bool(kept)

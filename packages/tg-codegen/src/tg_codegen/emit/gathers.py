@@ -43,6 +43,8 @@ class Gathers:
     def foresee(self, pointer: UOp, source: Node, by: tuple[str, int], env: Env, context: Context) -> None:
         """Tells the cache what a gather will read at the indices ``source``, so many iterations of a loop later."""
         nest = self.whole.nest
+        if not nest.is_known_later(source):
+            return
         axis = nest.axis(by[0])
         later = smin(env.root[axis.root] + by[1] * axis.stride, nest.roots[axis.root].extent - 1)
         index = self.whole.value(source, Env({**env.root, axis.root: later}, env.axis, env.exact), context)

@@ -81,7 +81,7 @@ class Updates:
         """Tells the cache what will be updated so many iterations of a loop later."""
         nest = self.whole.nest
         axis = nest.axis(by[0])
-        if axis.root not in update.place.free:
+        if axis.root not in update.place.free or not nest.is_known_later(update.place):
             return
         later = smin(env.root[axis.root] + by[1] * axis.stride, nest.roots[axis.root].extent - 1)
         there = Env({**env.root, axis.root: later}, env.axis, env.exact)

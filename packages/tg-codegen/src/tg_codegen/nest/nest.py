@@ -267,6 +267,14 @@ class Nest:
         """All nodes, operands first."""
         return toposort([node for store in self.stores for node in store.operands], _SRC)
 
+    def is_known_later(self, index: Node) -> bool:
+        """Whether an index can be computed for a later iteration: no part of it is kept in scratch, or a loop's result.
+
+        Scratch holds what the present iterations of its loop read.
+        """
+        kept = {stage.node for stage in self.stages}
+        return not any(n.op is NodeOp.REDUCE or n in kept for n in toposort([index], _SRC))
+
     @property
     def untouched(self) -> bool:
         """Whether each dimension is one serial loop still, and nothing is kept, streamed or fetched ahead."""
