@@ -27,7 +27,8 @@ from .methods import MOST, ROWS, Array, Call, Pool, Ref, Value
 
 DTYPES = {"f": ("float64", "float64", "float32", "float32", "float16", "bfloat16"), "b": ("bool",),
           "i": ("int32", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32")}  # fmt: skip
-EPSILON = {"float64": 1e-12, "float32": 2e-6, "float16": 3e-3, "bfloat16": 2e-2, "fp8e4m3": 0.2, "fp8e5m2": 0.4}
+EPSILON = {"float64": 1e-12, "float32": 2e-6, "float16": 3e-3, "bfloat16": 2e-2, "fp8e4m3": 0.2, "fp8e5m2": 0.4,
+           "fp8e4m3fnuz": 0.2, "fp8e5m2fnuz": 0.4}  # fmt: skip
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65)
 LARGE = (1, 2, 3, 97, 128, 251, 509, 1000, 1021, 2039)
 WRITES = frozenset(

@@ -19,7 +19,7 @@ from tg_codegen.rewrite.rules.legalize import _shorten, decode, encode, legalize
 from tg_dtype import DType, cast_scalar, dtypes, from_bits, to_bits, truncate
 from tg_lazy import Ops
 
-NARROW = [dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.float16, dtypes.bfloat16]
+NARROW = [dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.fp8e4m3fnuz, dtypes.fp8e5m2fnuz, dtypes.float16, dtypes.bfloat16]
 STORAGE = {1: dtypes.uint8, 2: dtypes.uint16}
 OnArrays = Callable[..., Any]
 

@@ -87,6 +87,8 @@ def test_interning_from_many_threads_gives_one_object() -> None:
         (dtypes.bfloat16, 2, 16, None),
         (dtypes.fp8e4m3, 1, 8, None),
         (dtypes.fp8e5m2, 1, 8, None),
+        (dtypes.fp8e4m3fnuz, 1, 8, None),
+        (dtypes.fp8e5m2fnuz, 1, 8, None),
         (dtypes.float64, 8, 64, "d"),
         (dtypes.void, 0, 0, None),
     ],

@@ -13,7 +13,8 @@ import pytest
 from tg_dtype import DType, dtypes, float_format
 from tg_dtype.floats import FloatFormat
 
-SMALL = (dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.float16, dtypes.bfloat16)
+FNUZ = (dtypes.fp8e4m3fnuz, dtypes.fp8e5m2fnuz)
+SMALL = (dtypes.fp8e4m3, dtypes.fp8e5m2, *FNUZ, dtypes.float16, dtypes.bfloat16)
 
 
 def bits_of(value: float) -> int:
@@ -23,12 +24,12 @@ def bits_of(value: float) -> int:
 def table(dtype: DType) -> list[tuple[Fraction, int]]:
     """Every non-negative finite (value, bits), straight from the definition of a positional format."""
     exponent, mantissa = dtypes.finfo(dtype)
-    bias = 2 ** (exponent - 1) - 1
+    bias = 2 ** (exponent - 1) - (dtype not in FNUZ)
     rows = []
     for e in range(2**exponent):
         for m in range(2**mantissa):
             last = e == 2**exponent - 1
-            if last and (dtype is not dtypes.fp8e4m3 or m == 2**mantissa - 1):
+            if last and dtype not in FNUZ and (dtype is not dtypes.fp8e4m3 or m == 2**mantissa - 1):
                 continue
             implicit, power = (1, e - bias) if e else (0, 1 - bias)
             rows.append(((implicit + Fraction(m, 2**mantissa)) * Fraction(2) ** power, e << mantissa | m))
@@ -42,6 +43,9 @@ def test_decode_every_value(dtype: DType) -> None:
     for value, bits in table(dtype):
         assert Fraction(layout.decode(bits)) == value
         assert layout.encode(float(value)) == bits
+        if dtype in FNUZ and value == 0:
+            assert math.isnan(layout.decode(sign)) and layout.encode(-0.0) == 0
+            continue
         assert math.copysign(1, layout.decode(bits | sign)) == -1 and Fraction(layout.decode(bits | sign)) == -value
 
 
@@ -74,6 +78,19 @@ def test_overflow_without_infinity_is_the_largest() -> None:
     assert layout.encode(464.0) == layout.encode(464.1) == layout.encode(math.inf) == layout.encode(10**400) == 0x7E
     assert layout.encode(-1e9) == layout.encode(-math.inf) == 0xFE and layout.encode(math.nan) == 0x7F
     assert math.isnan(layout.decode(0x7F)) and layout.decode(0x7E) == 448.0
+
+
+@pytest.mark.parametrize(("dtype", "largest", "least"), [(FNUZ[0], 240.0, 2.0**-10), (FNUZ[1], 57344.0, 2.0**-17)])
+def test_one_zero_and_one_nan(dtype: DType, largest: float, least: float) -> None:
+    layout = float_format(dtype)
+    every = [layout.decode(bits) for bits in range(256)]
+    assert [bits for bits, value in enumerate(every) if value != value] == [0x80]
+    assert not any(map(math.isinf, every)) and len({value for value in every if value == value}) == 255
+    assert (layout.largest, min(v for v in every if v > 0)) == (largest, least)
+    for value in (math.nan, -math.nan, math.inf, -math.inf, 1e9, -1e9, 10**400, -(10**400), 2 * largest):
+        assert layout.encode(value) == 0x80, value
+    assert layout.encode(-1e-30) == layout.encode(-least / 2) == 0 and layout.encode(-least) == 0x81
+    assert layout.encode(-1e9, saturate=True) == 0xFF
 
 
 def test_half_bits_all_against_numpy() -> None:
@@ -112,7 +129,8 @@ def test_integers_round_once(dtype: DType) -> None:
     rng = random.Random(3)
     for _ in range(3000):
         whole = rng.getrandbits(rng.randrange(1, 70))
-        assert layout.encode(whole) == layout.encode(-whole) & ~(1 << (dtype.bits - 1))
+        if dtype not in FNUZ:
+            assert layout.encode(whole) == layout.encode(-whole) & ~(1 << (dtype.bits - 1))
         if whole < 1 << 53:
             assert layout.encode(whole) == layout.encode(float(whole))
     # 2**60 + 2**36 + 1 lies just over the middle between two floats; going through a double would lose the 1.
@@ -121,7 +139,7 @@ def test_integers_round_once(dtype: DType) -> None:
 
 
 def test_zeros_keep_their_sign() -> None:
-    for dtype in dtypes.floats:
+    for dtype in (d for d in dtypes.floats if d not in FNUZ):
         layout = float_format(dtype)
         assert layout.encode(0.0) == 0 and layout.encode(-0.0) == 1 << (dtype.bits - 1) and layout.encode(0) == 0
         assert layout.encode(-5e-324) == (1 << (dtype.bits - 1)) | (dtype is dtypes.float64)

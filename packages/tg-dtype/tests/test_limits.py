@@ -29,6 +29,9 @@ def test_integer_limits_are_numpys(dtype: DType) -> None:
 def test_float_limits(dtype: DType) -> None:
     if dtype is dtypes.fp8e4m3:
         assert (dtypes.min(dtype), dtypes.max(dtype)) == (-448.0, 448.0)
+    elif dtype.name.endswith("fnuz"):
+        most = 240.0 if dtype is dtypes.fp8e4m3fnuz else 57344.0
+        assert (dtypes.min(dtype), dtypes.max(dtype)) == (-most, most)
     else:
         assert (dtypes.min(dtype), dtypes.max(dtype)) == (-math.inf, math.inf)
     name = interop.to_numpy_name(dtype)

@@ -12,7 +12,7 @@ import pytest
 from tg_dtype import DType, cast_scalar, dtypes, interop, least_upper_dtype, truncate
 from tg_frontend import Tensor
 
-FLOATS = ["fp8e4m3", "fp8e5m2", "float16", "bfloat16", "float32", "float64"]
+FLOATS = ["fp8e4m3", "fp8e5m2", "fp8e4m3fnuz", "fp8e5m2fnuz", "float16", "bfloat16", "float32", "float64"]
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 ALL = ["bool", *INTEGERS, *FLOATS]
 VALUES = [

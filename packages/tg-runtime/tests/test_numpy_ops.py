@@ -16,7 +16,7 @@ from tg_runtime.backends.numpy import ops as numpy_ops  # noqa: E402
 from tg_runtime.testing.kernels import run, same  # noqa: E402
 from tg_shape import ShapeTracker, View  # noqa: E402
 
-NARROW = (dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2)
+NARROW = (dtypes.bfloat16, dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.fp8e4m3fnuz, dtypes.fp8e5m2fnuz)
 EDGES = [0.0, -0.0, math.inf, -math.inf, math.nan, 448.0, 464.0, 464.1, 480.0, 57344.0, 61440.0, 61439.0, 3.4e38, 1e-40]
 
 

@@ -5,7 +5,8 @@
 - float to int: truncates toward zero; what does not fit saturates; NaN is 0 (the rule of XLA and of LLVM's
   ``fptosi.sat``, where C leaves it undefined).
 - to float: one rounding to nearest, ties to even, subnormals kept, also from 64-bit integers. Overflow is infinity; for
-  fp8e4m3, which has none, it and the infinities become the largest finite value, 448 (as in PyTorch; JAX gives NaN).
+  fp8e4m3, which has none, it and the infinities become the largest finite value, 448 (as in PyTorch; JAX gives NaN);
+  for the fp8 types "fnuz" they become NaN (as in PyTorch and JAX), and -0.0 becomes 0.
 """
 
 from __future__ import annotations

@@ -104,14 +104,18 @@ class dtypes:
     uint64 = DType("uint64", "uint", 64, 8, "Q")
     fp8e4m3 = DType("fp8e4m3", "float", 8, 9)
     fp8e5m2 = DType("fp8e5m2", "float", 8, 10)
-    float16 = DType("float16", "float", 16, 11, "e")
-    bfloat16 = DType("bfloat16", "float", 16, 12)
+    fp8e4m3fnuz = DType("fp8e4m3fnuz", "float", 8, 11)
+    fp8e5m2fnuz = DType("fp8e5m2fnuz", "float", 8, 12)
+    float16 = DType("float16", "float", 16, 13, "e")
+    bfloat16 = DType("bfloat16", "float", 16, 14)
     float32 = FLOAT32
-    float64 = DType("float64", "float", 64, 14, "d")
-    complex64 = DType("complex64", "complex", 64, 15)
-    complex128 = DType("complex128", "complex", 128, 16)
+    float64 = DType("float64", "float", 64, 16, "d")
+    complex64 = DType("complex64", "complex", 64, 17)
+    complex128 = DType("complex128", "complex", 128, 18)
 
     cfloat, cdouble = complex64, complex128
+    float8_e4m3fn, float8_e5m2 = fp8e4m3, fp8e5m2
+    float8_e4m3fnuz, float8_e5m2fnuz = fp8e4m3fnuz, fp8e5m2fnuz
     half, float, double = float16, float32, float64
     char, short, int, long = int8, int16, int32, int64
     uchar, ushort, uint, ulong = uint8, uint16, uint32, uint64
@@ -120,7 +124,7 @@ class dtypes:
     default_int: DType = int32
 
     ints = (int8, uint8, int16, uint16, int32, uint32, int64, uint64)
-    floats = (fp8e4m3, fp8e5m2, float16, bfloat16, float32, float64)
+    floats = (fp8e4m3, fp8e5m2, fp8e4m3fnuz, fp8e5m2fnuz, float16, bfloat16, float32, float64)
     complexes = (complex64, complex128)
     all = (bool, *ints, *floats)
 
@@ -141,6 +145,8 @@ class dtypes:
 
 _NAMES: dict[str, DType] = {d.name: d for d in (dtypes.void, *dtypes.all, *dtypes.complexes)}
 _NAMES |= {"half": dtypes.half, "float": dtypes.float, "double": dtypes.double}
+_NAMES |= {d.name.replace("fp8", "float8_"): d for d in (dtypes.fp8e5m2, dtypes.fp8e4m3fnuz, dtypes.fp8e5m2fnuz)}
+_NAMES |= {"float8_e4m3fn": dtypes.fp8e4m3}
 _NAMES |= {"cfloat": dtypes.cfloat, "cdouble": dtypes.cdouble}
 _NAMES |= {"char": dtypes.char, "short": dtypes.short, "int": dtypes.int, "long": dtypes.long}
 _NAMES |= {"uchar": dtypes.uchar, "ushort": dtypes.ushort, "uint": dtypes.uint, "ulong": dtypes.ulong}

@@ -306,4 +306,4 @@ def _pointer(cls: type[PtrDType], name: str, base: DType, size: int, space: Addr
     return new
 
 
-FLOAT32 = DType("float32", "float", 32, 13, "f")
+FLOAT32 = DType("float32", "float", 32, 15, "f")

@@ -29,6 +29,8 @@ _ROWS: tuple[tuple[DType, str | None, str, str | None, tuple[int, int]], ...] = 
     (dtypes.uint64, "uint64", "uint64", "U64", (1, 64)),
     (dtypes.fp8e4m3, None, "float8_e4m3fn", "F8_E4M3", (10, 8)),
     (dtypes.fp8e5m2, None, "float8_e5m2", "F8_E5M2", (12, 8)),
+    (dtypes.fp8e4m3fnuz, None, "float8_e4m3fnuz", "F8_E4M3FNUZ", (11, 8)),
+    (dtypes.fp8e5m2fnuz, None, "float8_e5m2fnuz", "F8_E5M2FNUZ", (13, 8)),
     (dtypes.float16, "float16", "float16", "F16", (2, 16)),
     (dtypes.bfloat16, None, "bfloat16", "BF16", (4, 16)),
     (dtypes.float32, "float32", "float32", "F32", (2, 32)),

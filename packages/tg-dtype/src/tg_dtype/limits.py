@@ -10,6 +10,8 @@ ConstType = int | float | bool
 _FORMATS: dict[str, FloatFormat] = {
     "fp8e4m3": FloatFormat(4, 3, has_inf=False),
     "fp8e5m2": FloatFormat(5, 2),
+    "fp8e4m3fnuz": FloatFormat(4, 3, has_inf=False, signed_zero=False),
+    "fp8e5m2fnuz": FloatFormat(5, 2, has_inf=False, signed_zero=False),
     "float16": FloatFormat(5, 10),
     "bfloat16": FloatFormat(8, 7),
     "float32": FloatFormat(8, 23),

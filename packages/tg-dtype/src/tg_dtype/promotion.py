@@ -7,19 +7,19 @@ unsigned of the same width one width up::
 
     bool -> i8 -> i16 -> i32 -> i64 ---.            .-> f16 --.
         \\      /      /      /           +-> ? -> fp8 -+         +-> f32 -> f64
-         `-> u8 -> u16 -> u32 -> u64 -'     (two)   `-> bf16 -'
+         `-> u8 -> u16 -> u32 -> u64 -'    (four)   `-> bf16 -'
 
 Complex numbers are above floats, as in PyTorch: f32 -> c64 -> c128 and f64 -> c128, so that c64 and f64 meet in c128.
 
 Two joins are no type of their own and are settled last: int64 with uint64 meets in "some float", which becomes
-``dtypes.default_float``; the two fp8 types meet in "some half", which becomes float16 (it holds both exactly).
+``dtypes.default_float``; two fp8 types meet in "some half", which becomes float16 (it holds all of them exactly).
 """
 
 from __future__ import annotations
 
 from .catalog import dtypes
 from .dtype import DType
-from .limits import maximum, minimum
+from .limits import float_format, maximum, minimum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _CATEGORIES = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 _SOME_FLOAT, _SOME_HALF = "some float", "some half"
+_EIGHT = (dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.fp8e4m3fnuz, dtypes.fp8e5m2fnuz)
 _COVERS: dict[DType | str, tuple[DType | str, ...]] = {
     dtypes.bool: (dtypes.int8, dtypes.uint8),
     dtypes.int8: (dtypes.int16,),
@@ -37,9 +38,8 @@ _COVERS: dict[DType | str, tuple[DType | str, ...]] = {
     dtypes.uint32: (dtypes.int64, dtypes.uint64),
     dtypes.int64: (_SOME_FLOAT,),
     dtypes.uint64: (_SOME_FLOAT,),
-    _SOME_FLOAT: (dtypes.fp8e4m3, dtypes.fp8e5m2),
-    dtypes.fp8e4m3: (_SOME_HALF,),
-    dtypes.fp8e5m2: (_SOME_HALF,),
+    _SOME_FLOAT: _EIGHT,
+    **dict.fromkeys(_EIGHT, (_SOME_HALF,)),
     _SOME_HALF: (dtypes.float16, dtypes.bfloat16),
     dtypes.float16: (dtypes.float32,),
     dtypes.bfloat16: (dtypes.float32,),
@@ -269,9 +269,10 @@ def can_safe_cast(src: DType, dst: DType) -> bool:
     if dst.kind == "bool" or (src.kind == "float" and dst.kind != "float"):
         return False
     if src.kind == "float":
-        (src_exp, src_man), (dst_exp, dst_man) = dtypes.finfo(src), dtypes.finfo(dst)
-        # fp8e4m3 has no infinities to lose as a source, and is too narrow as a destination.
-        return src_exp <= dst_exp and src_man <= dst_man
+        low, high = float_format(src), float_format(dst)
+        least = low.bias + low.mantissa <= high.bias + high.mantissa
+        special = low.has_inf <= high.has_inf and low.signed_zero <= high.signed_zero
+        return least and special and low.largest <= high.largest and low.mantissa <= high.mantissa
     if dst.kind == "float":
         digits = src.bits - (src.kind == "int")
         exponent, mantissa = dtypes.finfo(dst)

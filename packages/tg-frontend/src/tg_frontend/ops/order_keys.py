@@ -6,7 +6,7 @@ or radix of what follows work on plain integers. NaN is the greatest key, and th
 
 from __future__ import annotations
 
-from tg_dtype import DType, dtypes
+from tg_dtype import DType, dtypes, float_format
 from tg_lazy import Ops
 from tg_shape import prod, sint
 
@@ -47,6 +47,8 @@ def order_keys(x: A, descending: bool = False) -> A:
         sign = 1 << (dtype.bits - 1)
         if kind == "int":
             keys = bits ^ sign
+        elif not float_format(x.dtype).signed_zero:  # -0.0 is NaN: 0 has its key, and NaN what is free then
+            keys = (bits <= sign).where((bits ^ sign) - 1, alu(bits, Ops.NOT))
         else:
             size = bits & (sign - 1)
             keys = (bits < sign).where(bits | sign, alu(bits, Ops.NOT))
@@ -94,5 +96,9 @@ def elements(keys: A, dtype: DType) -> A:
     if dtype.kind == "uint":
         return keys
     sign = 1 << (dtype.bits - 1)
-    bits = keys ^ sign if dtype.kind == "int" else (keys < sign).where(alu(keys, Ops.NOT), keys ^ sign)
+    if dtype.kind == "int":
+        bits = keys ^ sign
+    else:
+        free = not float_format(dtype).signed_zero  # see order_keys
+        bits = (keys < sign - free).where(alu(keys, Ops.NOT), (keys + 1 if free else keys) ^ sign)
     return bits._wrap(bits.lazydata.bitcast(dtype))

@@ -8,6 +8,8 @@ is stored as uint8.
 
 from __future__ import annotations
 
+import math
+
 from tg_dtype import AddrSpace, DType, FloatFormat, PtrDType, dtypes, float_format, to_bits
 from tg_lazy import Ops
 
@@ -44,8 +46,10 @@ def decode(bits: UOp, dtype: DType) -> UOp:
     result = _where(size.alu(Ops.CMPLT, _like(wide, 1 << f.mantissa)), tiny, normal)
     special = to_bits(f.largest, dtype)
     beyond = _like(wide, special).alu(Ops.CMPLT, size)
-    result = _where(beyond, moved.alu(Ops.OR, _like(wide, 0x7F800000)), result)
-    return result.alu(Ops.OR, sign).bitcast(dtypes.float32)
+    result = _where(beyond, moved.alu(Ops.OR, _like(wide, 0x7F800000)), result).alu(Ops.OR, sign)
+    if not f.signed_zero:
+        result = _where(wide.alu(Ops.CMPEQ, _like(wide, to_bits(math.nan, dtype))), _like(wide, 0x7FC00000), result)
+    return result.bitcast(dtypes.float32)
 
 
 def encode(x: UOp, dtype: DType) -> UOp:
@@ -59,11 +63,15 @@ def encode(x: UOp, dtype: DType) -> UOp:
     sign = bits.alu(Ops.SHR, _like(bits, 31)).alu(Ops.SHL, _like(bits, f.exponent + f.mantissa))
     result = _round(size, f)
     largest = to_bits(f.largest, dtype)
-    overflow = largest + 1 if f.has_inf else largest  # the code of infinity follows that of the largest
+    # The code of infinity follows that of the largest; so does that of NaN where -0.0 would be.
+    overflow = largest + 1 if f.has_inf or not f.signed_zero else largest
     result = _where(_like(bits, largest).alu(Ops.CMPLT, result), _like(bits, overflow), result)
     is_nan = _like(bits, 0x7F800000).alu(Ops.CMPLT, size)
-    result = _where(is_nan, _like(bits, to_bits(float("nan"), dtype)), result)
-    return result.alu(Ops.OR, sign).cast(storage)
+    result = _where(is_nan, _like(bits, to_bits(math.nan, dtype)), result)
+    signed = result.alu(Ops.OR, sign)
+    if not f.signed_zero:
+        signed = _where(result.alu(Ops.CMPEQ, _like(bits, 0)), result, signed)
+    return signed.cast(storage)
 
 
 def _round(size: UOp, f: FloatFormat) -> UOp:

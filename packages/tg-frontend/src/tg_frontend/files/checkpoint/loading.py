@@ -118,7 +118,7 @@ class _Maker:
             out = out.permute(*(order.index(axis) for axis in range(len(order)))) if len(order) > 1 else out
         else:
             out = flat.as_strided(record.size, record.stride)
-        if record.requires_grad and dtype.kind == "float" and dtype is not dtypes.fp8e4m3:
+        if record.requires_grad and dtype.kind == "float" and dtype not in (dtypes.fp8e4m3, dtypes.fp8e4m3fnuz):
             out = out.detach()
             out.requires_grad = True
         return out

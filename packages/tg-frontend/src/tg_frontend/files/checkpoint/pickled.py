@@ -29,6 +29,7 @@ _DTYPES = {
     "long": dtypes.int64, "int32": dtypes.int32, "int": dtypes.int32, "int16": dtypes.int16, "short": dtypes.int16,
     "int8": dtypes.int8, "uint8": dtypes.uint8, "uint16": dtypes.uint16, "uint32": dtypes.uint32,
     "uint64": dtypes.uint64, "bool": dtypes.bool, "float8_e4m3fn": dtypes.fp8e4m3, "float8_e5m2": dtypes.fp8e5m2,
+    "float8_e4m3fnuz": dtypes.fp8e4m3fnuz, "float8_e5m2fnuz": dtypes.fp8e5m2fnuz,
 }  # fmt: skip
 _ABSENT = {
     "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128", "ComplexHalfStorage": "complex32",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tg_codegen.rewrite.rules.trigonometric import two_over_pi
-from tg_dtype import ConstType, DType, dtypes, from_bits, interop
+from tg_dtype import ConstType, DType, dtypes, float_format, from_bits, interop, to_bits
 from tg_lazy import LazyOp, Ops, identity
 from tg_shape import ShapeTracker, Variable, View, sint, sym_eval
 
@@ -87,10 +87,10 @@ def _encode_fp8(x: Array, dtype: DType) -> Array:
     low = np.searchsorted(middle, size, side="left")
     tie = (low < count) & (size == middle[np.minimum(low, count - 1)]) & (low % 2 == 1)
     code = np.where(tie, low + 1, low)
-    nan, overflow = (0x7F, count - 1) if dtype is dtypes.fp8e4m3 else (0x7E, 0x7C)
-    code = np.where(code >= count, overflow, code)
-    code = np.where(np.isnan(x), nan, code)
-    signed: Array = (code | (np.signbit(x).astype(np.int64) << 7)).astype(np.uint8)
+    code = np.where(code >= count, to_bits(math.inf, dtype), code)
+    code = np.where(np.isnan(x), to_bits(math.nan, dtype), code)
+    sign = np.signbit(x) if float_format(dtype).signed_zero else np.signbit(x) & (code != 0)
+    signed: Array = (code | (sign.astype(np.int64) << 7)).astype(np.uint8)
     return signed
 
 
