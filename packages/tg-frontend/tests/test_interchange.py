@@ -531,3 +531,10 @@ def test_a_list_that_holds_itself_is_refused(times: int) -> None:
         Tensor(data)
     with pytest.raises(ValueError, match="holds itself"):
         Tensor([data, data])
+
+
+@pytest.mark.parametrize("odd", [{"max_version": "1.0"}, {"max_version": 1}, {"dl_device": "CPU"}, {"copy": "x"}])
+def test_what_is_asked_of_a_capsule_is_of_the_right_kind(odd: dict[str, Any]) -> None:
+    (name,) = odd
+    with pytest.raises(TypeError, match=f"__dlpack__: {name} is "):
+        Tensor([1.0]).__dlpack__(**odd)

@@ -201,10 +201,15 @@ def __dlpack__(
     Raises:
       BufferError: if the elements must be copied and ``copy`` is False; or they are wanted elsewhere; or there is no
         such stream.
-      TypeError: if DLPack has no such dtype.
+      TypeError: if DLPack has no such dtype; or an argument is of another kind.
     """
     from . import dlpack
 
+    for name, given in (("max_version", max_version), ("dl_device", dl_device)):
+        if given is not None and not (isinstance(given, tuple) and len(given) == 2):
+            raise TypeError(f"__dlpack__: {name} is a pair of integers, got {given!r}")
+    if copy not in (None, True, False):
+        raise TypeError(f"__dlpack__: copy is None, True or False, got {copy!r}")
     sharing = None if transfer.is_addressable(x.device) else Device[x.device].sharing
     place = dlpack.ON_HOST if sharing is None else sharing.place
     wanted = place if dl_device is None else tuple(dl_device)
