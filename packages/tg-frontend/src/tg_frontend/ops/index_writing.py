@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 def __setitem__(x: A, indices: Any, value: Any) -> None:
     """Writes a part, in the same memory where there is some. The value is broadcast to the part and cast.
 
-    With tensors of integers, of several values for one position the last one stays.
+    With tensors of integers, of several values for one position the last one stays. A part with symbolic bounds, as in
+    a cache that one graph fills step by step, is written as data where parameters of layers leave gradients open.
 
     Raises:
       IndexError: if a number is out of range, there are too many indices, or a mask does not fit.
@@ -58,10 +59,17 @@ def __setitem__(x: A, indices: Any, value: Any) -> None:
     terms = index_terms(x, indices, "setitem")
     if any(isinstance(term, Array) for term in terms):
         take_over(x, _written_at(_shadow(x), terms, new))
-    elif recorded(x, new):
+    elif recorded(x, new) and (x.requires_grad or new.requires_grad or not _symbolic(terms)):
         take_over(x, _written_box(_shadow(x), terms, new))
     else:
         _write_box(x, terms, new)
+
+
+def _symbolic(terms: list[Any]) -> bool:
+    """Whether a part has symbolic bounds, as that of a cache which grows with a position."""
+    bounds = (part for term in terms for part in (
+        (term.start, term.stop) if isinstance(term, slice) else (term,)))  # fmt: skip
+    return any(isinstance(bound, Expr) for bound in bounds)
 
 
 def _copy_in(x: A, indices: Any, value: Any) -> None:
