@@ -131,6 +131,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     "sgn": (lambda z: z.sgn(), np.sign, (Z,)),
     "conj_physical": (lambda z: z.conj_physical(), np.conj, (Z,)),
     "resolve_conj": (lambda z: z.conj().resolve_conj(), np.conj, (Z,)),
+    "resolve_neg": (lambda z: z.conj().resolve_neg(), np.conj, (Z,)),
     "view_as_real": (lambda z: z.view_as_real(), lambda z: np.stack([z.real, z.imag], -1), (Z,)),
     "H": (lambda z: z.H, lambda z: z.conj().T, (Z,)),
     "mH": (lambda z: z.mH, lambda z: z.conj().swapaxes(-1, -2), (BATCH,)),
@@ -369,6 +370,39 @@ ELSEWHERE = frozenset(
 def test_as_numpy(name: str) -> None:
     ours, theirs, args = CASES[name]
     same(ours(*t(list(args))), theirs(*args))
+
+
+_WRITTEN = {
+    "add_": (2 - 1j,), "mul_": (2 - 1j,), "sub_": (2.0,), "div_": (1j,), "pow_": (2,), "lerp_": (1j, 0.25),
+    "masked_fill_": (Tensor([[True, False, False], [False, True, True]]), 0.5j), "put_": (Tensor([0, -1]), 7j),
+}  # fmt: skip
+_REFUSED = "abs_ absolute_ angle_ eq_ ne_ not_equal_ logical_and_ logical_not_ logical_or_ logical_xor_".split()
+
+
+def test_every_name_with_an_underscore_writes_complex_numbers_or_refuses() -> None:
+    """None gives another tensor and leaves its own as it was."""
+    checked = 0
+    for name in dir(Tensor):
+        plain = name[:-1]
+        if not name.endswith("_") or name.startswith("_") or not hasattr(Tensor, plain):
+            continue
+        z = Tensor([[1 + 2j, 3 - 1j, 0.5j], [2 + 0j, -1 - 1j, 0.25 + 0j]], dtype="complex128")
+        args: tuple[Any, ...] = _WRITTEN.get(name, (0, 1) if name in ("transpose_", "swapaxes_", "swapdims_") else ())
+        args = args or ((0,) if name in ("unsqueeze_", "cumsum_", "cumprod_") else ())
+        try:
+            wanted = getattr(z.clone(), plain)(*args)
+        except (TypeError, ValueError):
+            continue  # takes none, or other arguments
+        if name in ("detach_", "to_") or not isinstance(wanted, Tensor) or wanted.dtype.kind != "complex":
+            continue
+        assert getattr(z, name)(*args) is z, name
+        np.testing.assert_array_equal(z.numpy(), wanted.numpy(), err_msg=name)
+        checked += 1
+    assert checked > 30
+    for name in _REFUSED:
+        if hasattr(Tensor, name):
+            with pytest.raises((TypeError, ValueError)):
+                getattr(Tensor([1 + 2j]), name)(*((1j,) if name not in ("abs_", "absolute_", "logical_not_") else ()))
 
 
 def test_every_rule_has_a_case() -> None:

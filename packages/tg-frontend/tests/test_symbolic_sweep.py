@@ -298,6 +298,12 @@ CASES |= {
     "conj": ("x", lambda x: x.conj()),
     "conj_physical": ("x", lambda x: x.conj_physical()),
     "resolve_conj": ("x", lambda x: x.resolve_conj()),
+    "resolve_neg": ("x", lambda x: x.resolve_neg()),
+    "segment_reduce": ("x", lambda x: x.segment_reduce("sum", lengths=Tensor([1, 3]))),
+    "unravel_index": ("i", lambda i: i.unravel_index((2, 9))),
+    "ravel_multi_index": ("i", lambda i: i.unsqueeze(0).ravel_multi_index((9,), "wrap")),
+    "histogramdd": ("x", lambda x: x.T.histogramdd(2, [-1.0, 1.0] * 4)[0].sum() + x),
+    "scalar_tensor": ("x", lambda x: Tensor.scalar_tensor(2.0) + x),
     "adjoint": ("x", lambda x: x.adjoint() * 2),
     **{name: ("s", calls(name)) for name in "det geqrf inverse logdet lu pinverse qr slogdet svd".split()},
     "cholesky": ("s", lambda s: (s @ s.T + 1).cholesky()),
@@ -376,7 +382,8 @@ def _grad(x: Tensor, y: Tensor) -> Tensor:
 NOT_HERE = {
     # attributes, constructors from data, and what says nothing of elements
     "device", "dtype", "grad", "is_realized", "lazydata", "requires_grad", "training", "element_size", "empty",
-    "is_floating_point", "from_blob", "from_dlpack", "manual_seed", "no_grad", "train", "replace", "requires_grad_",
+    "is_floating_point", "is_neg", "broadcast_shapes", "register_post_accumulate_grad_hook",
+    "from_blob", "from_dlpack", "manual_seed", "no_grad", "train", "replace", "requires_grad_",
     "enable_grad", "from_url", "register_hook", "retain_grad", "set_grad_enabled",
     "schedule", "schedule_with_vars", "to_", "get_rng_state", "set_rng_state",
     "copy_", "cpu", "cuda", "detach_", "dim", "get_device", "grad_fn", "is_complex", "is_conj", "is_contiguous",

@@ -136,7 +136,8 @@ NOT_A_COMPUTATION = frozenset(
     "device_ type mT H mH angle complex polar conj conj_physical resolve_conj cdouble cfloat stft istft view_as_real "
     "view_as_complex real imag sgn isreal is_complex is_conj autocast coalesce indices is_coalesced is_sparse to_dense "
     "values equal new_empty fill_ zero_ "
-    "nextafter keccak hash from_url "
+    "nextafter keccak hash from_url is_neg resolve_neg broadcast_shapes scalar_tensor unravel_index ravel_multi_index "
+    "histogramdd segment_reduce register_post_accumulate_grad_hook "
     "dim nelement stride storage_offset is_contiguous is_same_size is_signed is_nonzero get_device cpu cuda to_device "
     "new_tensor copy_ detach_ fill_diagonal_ is_leaf grad_fn itemsize is_cuda is_cpu".split()
 )

@@ -16,7 +16,8 @@ BOTH = tuple(
     masked_scatter masked_select matmul matrix_power mean meshgrid mm movedim mul mv nan_to_num nansum narrow
     narrow_copy ne neg new_empty new_full new_ones new_zeros nonzero norm numpy ones ones_like outer pad pad_to permute
     permute_copy pixel_shuffle pixel_unshuffle positive pow prod put rand rand_like randn randn_like ravel realize
-    rearrange reciprocal repeat repeat_interleave replace requires_grad_ reshape reshape_as resolve_conj retain_grad
+    rearrange reciprocal repeat repeat_interleave replace requires_grad_ reshape reshape_as resolve_conj
+    resolve_neg retain_grad
     roll rot90 rsqrt rsub scatter scatter_add schedule schedule_with_vars select select_scatter sgn short shrink
     shrink_to sigmoid sin sinh slice_scatter split split_with_sizes_copy sqrt square squeeze squeeze_copy stack std sub
     sum sum_to_size t t_copy take take_along_dim tan tanh tensor_split tensordot tile to to_ to_dense tolist trace
@@ -30,7 +31,8 @@ ANY = tuple(
     """
     complex cpu cuda dim element_size enable_grad from_blob from_dlpack get_device get_rng_state is_complex is_conj
     is_floating_point is_same_size is_signed istft manual_seed nbytes nelement no_grad numel polar result_type
-    sequential set_grad_enabled set_rng_state size stft to_device train view_as_complex __init__
+    sequential set_grad_enabled set_rng_state size stft to_device train view_as_complex __init__ is_neg
+    broadcast_shapes
     """.split()
 )
 """Methods that need none."""

@@ -78,6 +78,7 @@ class Tensor(Array):
     ones = constructor(ops.creation.ones)
     arange = constructor(ops.creation.arange)
     linspace = constructor(ops.creation.linspace)
+    scalar_tensor = constructor(ops.creation.scalar_tensor)
     eye = constructor(ops.creation.eye)
     full_like = ops.creation.full_like
     const_like = ops.creation.const_like
@@ -114,6 +115,8 @@ class Tensor(Array):
     conj = ops.complex_numbers.conj
     conj_physical = ops.complex_numbers.conj_physical
     resolve_conj = ops.complex_numbers.resolve_conj
+    is_neg = ops.complex_numbers.is_neg
+    resolve_neg = ops.complex_numbers.resolve_neg
     angle = ops.complex_numbers.angle
     sgn = ops.complex_numbers.sgn
     _complex_class = classmethod(complex_class)
@@ -265,9 +268,13 @@ class Tensor(Array):
     bincount = ops.histogram.bincount
     histc = ops.histogram.histc
     histogram = ops.histogram.histogram
+    histogramdd = ops.histogram.histogramdd
     masked_select = ops.selection.masked_select
     nonzero = ops.selection.nonzero
     nonzero_static = ops.selection.nonzero_static
+    unravel_index = ops.flat_positions.unravel_index
+    ravel_multi_index = ops.flat_positions.ravel_multi_index
+    broadcast_shapes = staticmethod(ops.flat_positions.broadcast_shapes)
 
     # *** elementary functions ***
 
@@ -368,6 +375,7 @@ class Tensor(Array):
     count_nonzero = ops.reductions.count_nonzero
     nansum = ops.reductions.nansum
     nanmean = ops.reductions.nanmean
+    segment_reduce = ops.segments.segment_reduce
     softmax = ops.softmax.softmax
     log_softmax = ops.softmax.log_softmax
     softmin = ops.softmax.softmin
@@ -558,6 +566,7 @@ class Tensor(Array):
     clamp_min_ = in_place(ops.elementwise.clamp_min)
     clip_ = in_place(ops.elementwise.clip)
     copysign_ = in_place(ops.elementwise.copysign)
+    conj_physical_ = in_place(ops.complex_numbers.conj_physical)
     cos_ = in_place(ops.elementary.cos)
     cosh_ = in_place(ops.elementary.cosh)
     cumprod_ = in_place(ops.scan.cumprod)
@@ -637,6 +646,7 @@ class Tensor(Array):
     scatter_add_ = in_place(ops.gather_scatter.scatter_add)
     scatter_reduce_ = in_place(ops.gather_scatter.scatter_reduce)
     sigmoid_ = in_place(ops.activation.sigmoid)
+    sgn_ = in_place(ops.complex_numbers.sgn)
     sign_ = in_place(ops.elementary.sign)
     sin_ = in_place(ops.elementary.sin)
     sinc_ = in_place(ops.special.sinc)
@@ -714,6 +724,7 @@ class Tensor(Array):
     unsafe_chunk = joining.chunk
     unsafe_split = joining.split
     split_with_sizes = joining.split
+    unsafe_split_with_sizes = joining.split
     alias_copy = computing.clone
     moveaxis = ops.axes.movedim
     trapz = ops.differences.trapezoid

@@ -101,6 +101,7 @@ class Array(Base):
     requires_grad_ = gradients.requires_grad_
     detach = gradients.detach
     register_hook = gradients.register_hook
+    register_post_accumulate_grad_hook = gradients.register_post_accumulate_grad_hook
     retain_grad = gradients.retain_grad
     backward = gradients.backward
     gradient = gradients.gradient

@@ -16,7 +16,7 @@ from ..autograd.differentiation import (
     operands_first,
 )
 from ..autograd.functions import Add, Cast
-from ..autograd.hooks import Handle, hooks_of
+from ..autograd.hooks import Handle, accumulated, hooks_of
 from .base import B
 from .writing import accumulate
 
@@ -96,6 +96,34 @@ def register_hook(x: B, function: Callable[[B], B | None]) -> Handle:
     if x.requires_grad is False:
         raise RuntimeError(f"register_hook: a tensor of shape {x.shape} that refuses a gradient never gets one")
     return Handle(hooks_of(x).functions, function)
+
+
+def register_post_accumulate_grad_hook(x: B, function: Callable[[B], None]) -> Handle:
+    """Calls ``function`` with this tensor, a leaf, whenever :meth:`backward` has added to its ``grad``.
+
+    There an optimiser may step, and the gradient may go, before those of other tensors are known.
+
+    Returns:
+      A handle, whose ``remove()`` ends that.
+
+    Raises:
+      RuntimeError: if this tensor is no leaf, or refuses a gradient.
+      TypeError: if the function cannot be called.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([1.0, 2.0], requires_grad=True)
+      >>> handle = x.register_post_accumulate_grad_hook(lambda x: print(x.grad))
+      >>> _ = x.square().sum().backward()
+      Tensor([2., 4.])
+      >>> handle.remove()
+    """
+    what = "register_post_accumulate_grad_hook"
+    if not callable(function):
+        raise TypeError(f"{what}: a function of the tensor is wanted, got {function!r}")
+    if x.requires_grad is False or not x.is_leaf:
+        raise RuntimeError(f"{what}: a leaf that may get a gradient is wanted; this tensor of shape {x.shape} is none")
+    return Handle(hooks_of(x).after, function)
 
 
 def retain_grad(x: B) -> B:
@@ -237,6 +265,7 @@ def backward(
             if reached is not None:
                 reached(leaf)
             leaf.grad = grown if leaf.grad is None else leaf.grad._apply(Add(), grown)
+            accumulated(leaf)
         if retain_graph is False:
             free(operands_first(x))
         return x
@@ -249,6 +278,7 @@ def backward(
             leaf.grad = x._value(grad)
         else:
             accumulate(leaf.grad, grad)
+        accumulated(leaf)
     if not retain_graph:
         free([node for node in order if node._ctx is not None and node._ctx.wanted])
         x._let_go()

@@ -19,10 +19,12 @@ class Hooks(NamedTuple):
     Attributes:
       functions: by number; what one returns, if it returns something, takes the gradient's place.
       kept: whether ``backward`` leaves the gradient in ``grad``, though the tensor is no leaf.
+      after: by number, what is called with the tensor once ``backward`` has added to its ``grad``.
     """
 
     functions: dict[int, Callable[[Any], Any]]
     kept: list[bool]
+    after: dict[int, Callable[[Any], Any]]
 
 
 class Registered:
@@ -64,9 +66,17 @@ def hooks_of(tensor: Any) -> Hooks:
     """The hooks of a tensor, to be added to."""
     hooks: Hooks | None = getattr(tensor, "_hooks", None)
     if hooks is None:
-        hooks = tensor._hooks = Hooks({}, [False])
+        hooks = tensor._hooks = Hooks({}, [False], {})
     Registered.any = True
     return hooks
+
+
+def accumulated(tensor: Any) -> None:
+    """Calls what waits for ``grad`` of a tensor to be complete."""
+    hooks: Hooks | None = getattr(tensor, "_hooks", None) if Registered.any else None
+    if hooks is not None:
+        for function in list(hooks.after.values()):
+            function(tensor)
 
 
 def called_back(tensor: Any, grad: Any, fill: bool) -> Any:

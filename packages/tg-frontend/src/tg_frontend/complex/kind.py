@@ -10,7 +10,7 @@ from tg_dtype import DType, complex_dtype
 from ..array.array import Array
 from ..host import transfer
 from ..keywords import Beside, checked, no_complex
-from . import gradients
+from . import gradients, writing
 from .componentwise import conj
 from .parts import composed, is_complex
 from .table import KEPT, KEPT_OPERATORS, OPERATORS, RULES
@@ -46,7 +46,12 @@ def _class_of(real: type[Any]) -> dict[str, Any]:
     for name in dir(real):
         found = getattr(real, name)
         own = getattr(unwrap(found), "__name__", name) if callable(found) else name
-        if own in RULES and not name.startswith("_"):
+        if own in RULES and name.endswith("_") and not (name.startswith("_") or own.endswith("_")):
+            if hasattr(found, "becomes_view"):
+                body[name] = writing.becoming(name)
+            else:
+                body[name] = checked(writing.in_place(own, f"Tensor.{own}_"), "Tensor")
+        elif own in RULES and not name.startswith("_"):
             body[name] = _offered(own, found)
         elif name in OPERATORS:
             body[name] = OPERATORS[name]

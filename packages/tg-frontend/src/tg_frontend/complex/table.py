@@ -50,6 +50,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "adjoint": componentwise.adjoint,
     "conj_physical": componentwise.conj,
     "resolve_conj": componentwise.itself,
+    "resolve_neg": componentwise.itself,
     "view_as_real": componentwise.view_as_real,
     # movement and selection
     "view": componentwise.view,
@@ -136,7 +137,7 @@ KEPT = frozenset(
     no_grad enable_grad set_grad_enabled train manual_seed get_rng_state set_rng_state sequential stft istft
     size numel element_size nbytes is_floating_point is_complex is_conj complex polar view_as_complex from_dlpack
     from_blob result_type real imag T mT H mH shape dtype device ndim grad requires_grad is_realized is_sparse lazydata
-    training
+    training is_neg broadcast_shapes
     """.split()
 )
 """Public names whose meaning for complex numbers follows from others, or that have a property of their own."""

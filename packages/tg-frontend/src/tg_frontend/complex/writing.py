@@ -53,10 +53,10 @@ def replace(z: Any, other: Any) -> Any:
 
 
 def in_place(name: str, symbol: str) -> Any:
-    """An operator that writes its result to its first operand."""
+    """An operation that writes its result to its first operand, by an operator or by a name with an underscore."""
 
-    def method(z: Any, x: Any) -> Any:
-        result = getattr(z, name)(x)
+    def method(z: Any, *args: Any, **kwargs: Any) -> Any:
+        result = getattr(z, name)(*args, **kwargs)
         if result.shape != z.shape or result.dtype.kind != "complex":
             raise ValueError(
                 f"{symbol}: a result of shape {result.shape} and dtype {result.dtype.name} does not fit in place "
@@ -66,6 +66,17 @@ def in_place(name: str, symbol: str) -> Any:
 
         for part, new in zip(z._parts, cast(result, z.dtype)._parts, strict=True):
             write(part, new, symbol)
+        return z
+
+    return method
+
+
+def becoming(name: str) -> Any:
+    """A method that makes both parts the views that it makes of tensors of floats."""
+
+    def method(z: Any, *args: Any, **kwargs: Any) -> Any:
+        for part in z._parts:
+            getattr(part, name)(*args, **kwargs)
         return z
 
     return method

@@ -138,6 +138,28 @@ def resolve_conj(x: A) -> A:
     return x
 
 
+def is_neg(x: A) -> bool:
+    """False: a negation is never put off here, as PyTorch puts off that of the imaginary part of a conjugate.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1 + 2j]).conj().imag.is_neg()
+      False
+    """
+    return False
+
+
+def resolve_neg(x: A) -> A:
+    """The tensor itself: negation is not put off here.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0]).resolve_neg()
+      Tensor([1.])
+    """
+    return x
+
+
 def angle(x: A) -> A:
     """The angle in radians, from -pi to pi: of real numbers 0, or pi below 0.
 

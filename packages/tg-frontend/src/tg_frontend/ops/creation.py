@@ -105,6 +105,24 @@ def _filled(
     return cls(LazyBuffer.const(value, kind, shape, placed(device)), requires_grad=requires_grad)
 
 
+def scalar_tensor(
+    cls: type[A], s: ConstType, *, dtype: DTypeLike | None = None, device: str | None = None,
+    requires_grad: bool | None = None,
+) -> A:  # fmt: skip
+    """One number, shape (): ``dtypes.default_float`` unless another dtype is given, whatever kind of number it is.
+
+    Raises:
+      OverflowError: if the dtype has no such integer.
+      TypeError: if it is no number.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor.scalar_tensor(3), Tensor.scalar_tensor(3, dtype="int32")
+      (Tensor(3.), Tensor(3))
+    """
+    return full(cls, (), s, device, dtype if dtype is not None else dtypes.default_float, requires_grad)
+
+
 def zeros(
     cls: type[A],
     *shape: Any,

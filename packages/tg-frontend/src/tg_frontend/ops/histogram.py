@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops
 
@@ -13,6 +15,7 @@ from .searching import searchsorted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 
@@ -117,29 +120,95 @@ def histogram(
         raise TypeError(f"histogram: floats are wanted, got a tensor of {x.dtype.name}; cast it")
     if weight is not None and weight.shape != x.shape:
         raise ValueError(f"histogram: weights of shape {weight.shape} for elements of shape {x.shape}")
-    widths: Any
-    if isinstance(bins, Array):
-        edges, number = bins.cast(x.dtype), bins._ints()[0] - 1 if bins.ndim == 1 else 0
-        if number < 1 or range is not None:
-            raise ValueError(f"histogram: edges of shape {bins.shape}, range {range}; two edges or more alone are used")
-        flat = x.flatten()
-        place = searchsorted(edges, flat, right=True) - 1
-        place = flat.eq(edges.shrink(((number, number + 1),))).where(number - 1, place)
-        place = (place < number).where(place, -1).cast(dtypes.int32)
-        widths = edges.shrink(((1, number + 1),)) - edges.shrink(((0, number),))
-    else:
-        number = bins
-        low, high = _bounds(x, bins, *(range or (0.0, 0.0)), 0.5, "histogram")
-        place = _bin_of(x.flatten(), bins, low, high)
-        widths = (high - low) / bins
-        edges = iota(type(x), bins + 1, dtypes.int32, x.device).cast(x.dtype) * widths + low
-    if weight is None:
-        counts = _counts(place, None, number, dtypes.int32).cast(x.dtype)
-    else:
-        counts = _counts(place, weight.flatten().cast(x.dtype), number, x.dtype)
+    place, edges, widths = _divided(x.flatten(), bins, range, "histogram")
+    counts = _weighed(place, weight, edges._ints()[0] - 1, x.dtype)
     if density:
         counts = counts / counts.sum() / widths
     return counts, edges
+
+
+def histogramdd(
+    x: A, bins: int | Sequence[int] | Sequence[A] = 10, range: Sequence[float] | None = None, weight: A | None = None,
+    density: bool = False,
+) -> tuple[A, tuple[A, ...]]:  # fmt: skip
+    """Counts of points in the cells of a grid, and the edges of the grid along each of its axes.
+
+    Args:
+      x: coordinates of points, shape (…, d): floats.
+      bins: how many bins there are along each axis, one number for all or one for each; or their edges, a tensor of
+        shape (bins + 1,) for each, in order.
+      range: where the first bin begins and the last ends, of each axis one after another, 2 * d numbers; if it is not
+        given, the least and the greatest coordinate, which are computed at once.
+      weight: what each point counts, shape (…).
+      density: divide by the sum and by the size of a cell, so that the integral is 1.
+
+    Returns:
+      Counts, shape (bins of the first axis, …), and d tensors of edges: the dtype of this tensor.
+
+    Raises:
+      TypeError: if the coordinates are no floats.
+      ValueError: if there are no axes or no bins, the numbers of bins or bounds are not d, a range is no range of
+        finite numbers, or weights have another shape.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> points = Tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]])
+      >>> counts, edges = points.histogramdd(bins=2)
+      >>> counts.tolist(), edges[0].tolist()
+      ([[0.0, 1.0], [1.0, 1.0]], [0.0, 1.0, 2.0])
+    """
+    what = "histogramdd"
+    if not dtypes.is_float(x.dtype):
+        raise TypeError(f"{what}: floats are wanted, got a tensor of {x.dtype.name}; cast it")
+    if x.ndim < 2 or x.shape[-1] == 0:
+        raise ValueError(f"{what}: coordinates of points have a shape (…, d), got {x.shape}")
+    if weight is not None and weight.shape != x.shape[:-1]:
+        raise ValueError(f"{what}: weights of shape {weight.shape} for points of shape {x.shape}")
+    d = x._ints()[-1]
+    each: Any = [bins] * d if isinstance(bins, int) else list(bins)
+    if len(each) != d or (range is not None and len(range) != 2 * d):
+        raise ValueError(f"{what}: bins {bins!r} and range {range!r} of points with {d} coordinates")
+    points = x.reshape((-1, d))
+    divided = [
+        _divided(points.shrink((None, (axis, axis + 1))).flatten(), one,
+                 None if range is None else (range[2 * axis], range[2 * axis + 1]), what)
+        for axis, one in enumerate(each)
+    ]  # fmt: skip
+    edges = [edge for _, edge, _ in divided]
+    sizes = [edge._ints()[0] - 1 for edge in edges]
+    place: Any = 0
+    inside: Any = True
+    cell: Any = 1.0
+    for axis, (along, _, widths) in enumerate(divided):
+        place, inside = place * sizes[axis] + along, (along >= 0) & inside
+        cell = cell * (widths if isinstance(widths, float) else widths.reshape((-1, *(1 for _ in sizes[axis + 1 :]))))
+    counts = _weighed(inside.where(place, -1), weight, prod(sizes), x.dtype).reshape(sizes)
+    if density:
+        counts = counts / counts.sum() / cell
+    return counts, tuple(edges)
+
+
+def _divided(x: A, bins: int | A, range: tuple[float, float] | None, what: str) -> tuple[A, A, Any]:
+    """The bin of each element of a vector (-1 for none), the edges of the bins, and how wide each bin is."""
+    if isinstance(bins, Array):
+        edges, number = bins.cast(x.dtype), bins._ints()[0] - 1 if bins.ndim == 1 else 0
+        if number < 1 or range is not None:
+            raise ValueError(f"{what}: edges of shape {bins.shape}, range {range}; two edges or more alone are used")
+        place = searchsorted(edges, x, right=True) - 1
+        place = x.eq(edges.shrink(((number, number + 1),))).where(number - 1, place)
+        place = (place < number).where(place, -1).cast(dtypes.int32)
+        return place, edges, edges.shrink(((1, number + 1),)) - edges.shrink(((0, number),))
+    low, high = _bounds(x, bins, *(range or (0.0, 0.0)), 0.5, what)
+    width = (high - low) / bins
+    edges = iota(type(x), bins + 1, dtypes.int32, x.device).cast(x.dtype) * width + low
+    return _bin_of(x, bins, low, high), edges, width
+
+
+def _weighed(place: A, weight: A | None, number: int, dtype: DType) -> A:
+    """How many elements are in each bin, or how much they weigh."""
+    if weight is None:
+        return _counts(place, None, number, dtypes.int32).cast(dtype)
+    return _counts(place, weight.flatten().cast(dtype), number, dtype)
 
 
 def _summed(weights: Any) -> DType:

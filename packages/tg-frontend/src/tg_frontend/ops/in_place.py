@@ -60,5 +60,6 @@ def view_in_place(function: Callable[Concatenate[A, P], A]) -> Callable[Concaten
     def method(x: Any, *args: Any, **kwargs: Any) -> Any:
         return writing.become(x, lambda whole: compute(whole, *args, **kwargs), f"Tensor.{name}")
 
+    method.becomes_view = True  # type: ignore[attr-defined]
     text = f"Makes this tensor its own :meth:`{function.__name__}`, of the same memory. Returns it."
     return _presented(method, compute, text)
