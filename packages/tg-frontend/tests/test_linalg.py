@@ -507,3 +507,38 @@ METHODS: list[tuple[type[Exception], str, Callable[[], Any]]] = [
 def test_what_is_wrong_names_the_method(kind: type[Exception], match: str, bad: Callable[[], Any]) -> None:
     with pytest.raises(kind, match=rf"^Tensor\.{match}"):
         bad()
+
+
+@pytest.mark.parametrize("name", ["eye", "zeros", "ones", "repeated"])
+@pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5)])
+def test_slopes_of_spectra_with_equal_values(name: str, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(3)
+    m, n = shape
+    matrix = {
+        "eye": np.eye(m, n), "zeros": np.zeros(shape), "ones": np.ones(shape),
+        "repeated": np.linalg.qr(rng.normal(size=(m, m)))[0][:, :n] if m >= n else np.eye(m, n) * 2,
+    }[name]  # fmt: skip
+    x = Tensor(matrix, requires_grad=True)
+    linalg.svdvals(x).sum().backward()
+    assert x.grad is not None
+    slope = x.grad.numpy()
+    assert np.linalg.norm(slope, 2) <= 1 + 1e-9  # a subgradient of the sum of singular values, whose norm that is
+    assert np.isclose((slope * matrix).sum(), np.linalg.norm(matrix, "nuc"))
+
+
+def test_slopes_of_equal_eigenvalues() -> None:
+    for values in (linalg.eigvalsh, lambda a: linalg.eigvals(a).real):
+        x = Tensor(np.eye(3), requires_grad=True)
+        values(x).sum().backward()
+        assert x.grad is not None
+        np.testing.assert_allclose(x.grad.numpy(), np.eye(3), atol=1e-12)  # of the trace
+
+
+def test_the_nuclear_norm_is_a_method_too() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(2, 4, 3))
+    want = np.linalg.norm(x, "nuc", (0, 2))
+    close(Tensor(x).norm("nuc", (0, 2)), want)
+    close(Tensor(x).norm("nuc", (0, 2), keepdim=True), want.reshape(1, 4, 1))
+    with pytest.raises(ValueError, match=r"Tensor\.norm: 'nuc' of shape \(2, 4, 3\) along None; the two axes"):
+        Tensor(x).norm("nuc")

@@ -189,3 +189,26 @@ def test_other_small_things() -> None:
         Tensor([1.0]).isclose(1.0, rtol=-1)
     assert Tensor(3).gather(0, Tensor([0, 0])).tolist() == [3, 3]
     assert F.gaussian_nll_loss(Tensor([1.0, 2.0]), Tensor(1.0), Tensor([1.0])).shape == ()
+
+
+def test_bools_are_counted() -> None:
+    x = Tensor([True, False])
+    assert x.square().dtype is x.pow(2).dtype
+    assert x.square().tolist() == [1, 0]
+    assert x.sum_to_size(2).dtype is x.sum_to_size(1).dtype is dtypes.int64
+
+
+def test_a_bilinear_form_of_integers_keeps_their_dtype() -> None:
+    x, y = (np.arange(1, 1 + n, dtype=np.int32) for n in (3, 4))
+    weight = np.arange(1, 61, dtype=np.int32).reshape(5, 3, 4)
+    found = F.bilinear(*map(Tensor, (x, y, weight)))
+    assert found.dtype is dtypes.int32
+    assert found.tolist() == np.einsum("i,kij,j->k", x, weight, y).tolist()
+
+
+def test_weights_of_covariances_are_checked() -> None:
+    x = Tensor([[0.0, 1.0, 3.0], [2.0, 1.0, 0.5]])
+    with pytest.raises(TypeError, match=r"Tensor\.cov: fweights are integers, got a tensor of float32"):
+        x.cov(fweights=Tensor([1.0, 2.0, 1.0]))
+    assert np.isnan(x.cov(fweights=Tensor([1, -2, 5])).numpy()).all()
+    assert np.isnan(x.cov(aweights=Tensor([0.5, -1.0, 2.0])).numpy()).all()

@@ -10,7 +10,7 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from .elimination import solve
-from .matrices import check_matrix, diagonal_of, eye, numbers
+from .matrices import check_matrix, diagonal_of, numbers, over_gaps
 from .schur import many, schur, triangular_vectors
 
 _PHASE = 1e-2
@@ -56,13 +56,6 @@ def _paired(values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
     return found, _unit(single.where(straight, second.where(columns, vectors)))
 
 
-def _inverse_gaps(values: Tensor) -> Tensor:
-    """1 / (w[j] - w[i]), 0 on the diagonal."""
-    gaps = values.unsqueeze(1) - values.unsqueeze(2)
-    own = eye(values._ints()[1], values.real) == 1
-    return own.where(0, 1 / own.where(1, gaps))
-
-
 def _solution(a: Tensor, b: Tensor) -> Tensor:
     """The solution of a @ x = b for complex matrices, by real ones of twice the size."""
     n = a._ints()[1]
@@ -100,7 +93,8 @@ class _Eig(Function):
         along = diagonal_of(inner)
         told = (along.imag.abs() <= _PHASE * (along.abs() + 1)).all(1).reshape((-1, 1, 1))
         lengths = (vectors.mH @ vectors) * Tensor.complex(along.real, along.real * 0).unsqueeze(1)
-        inner = (inner - lengths) * _inverse_gaps(values).conj() + of_values.diag_embed()
+        gaps = (values.unsqueeze(1) - values.unsqueeze(2)).conj()
+        inner = over_gaps(inner - lengths, gaps) + of_values.diag_embed()
         into = told.where(_solution(vectors.mH, inner @ vectors.mH), nan)
         return into.real, into.imag, None
 

@@ -80,3 +80,10 @@ def upper(x: Tensor, diagonal: int = 0) -> Tensor:
     """What is on and above a diagonal; zeros elsewhere, whatever is there."""
     m, n = x._ints()[-2:]
     return (numbers(m, x).reshape((-1, 1)) + diagonal <= numbers(n, x)).where(x, 0)
+
+
+def over_gaps(x: Tensor, gaps: Tensor) -> Tensor:
+    """x / gaps off the diagonal, 0 on it, and 0 where there is neither x nor a gap: all are (count, n, n)."""
+    place = numbers(x._ints()[1], gaps)
+    nothing = (place == place.reshape((-1, 1))) | ((x == 0) & (gaps == 0))
+    return nothing.where(0, x / nothing.where(1, gaps))

@@ -16,7 +16,7 @@ from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from ..transform.while_loop import while_loop
-from .matrices import adjoint, check_matrix, diagonal_of, eye, flat, lower, numbers, unflat
+from .matrices import adjoint, check_matrix, diagonal_of, eye, flat, lower, numbers, over_gaps, unflat
 from .orthogonal import full_rank_signs, reflected
 
 _SWEEPS = 40
@@ -126,14 +126,6 @@ def _eigen(a: Tensor) -> tuple[Tensor, Tensor]:
     return values.gather(1, order), vectors.gather(2, order.unsqueeze(1).expand(count, n, n))
 
 
-def _inverse_gaps(values: Tensor) -> Tensor:
-    """1 / (w[j] - w[i]), 0 on the diagonal."""
-    n = values._ints()[1]
-    gaps = values.unsqueeze(1) - values.unsqueeze(2)
-    own = eye(n, values) == 1
-    return own.where(0, 1 / own.where(1, gaps))
-
-
 class _Eigh(Function):
     """Source of the gradient: Giles, "An extended collection of matrix derivative results", 2008, section 3.1."""
 
@@ -147,7 +139,8 @@ class _Eigh(Function):
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
         of_values, of_vectors = grads
         values, vectors = ctx.saved_tensors
-        inner = _inverse_gaps(values) * (adjoint(vectors) @ of_vectors) + of_values.diag_embed()
+        gaps = values.unsqueeze(1) - values.unsqueeze(2)
+        inner = over_gaps(adjoint(vectors) @ of_vectors, gaps) + of_values.diag_embed()
         return vectors @ inner @ adjoint(vectors)
 
 
@@ -266,13 +259,14 @@ class _SVD(Function):
         n, m = s._ints()[1], whole._ints()[1]
         u, of_u = whole[:, :, :n], of_all[:, :, :n]  # the columns beyond are any that complete the basis
         gaps = (s.unsqueeze(1) - s.unsqueeze(2)) * (s.unsqueeze(1) + s.unsqueeze(2))
-        own = eye(n, s) == 1
-        f = own.where(0, 1 / own.where(1, gaps))
         in_u, in_v = adjoint(u) @ of_u, adjoint(v) @ of_v
-        inner = (f * (in_u - adjoint(in_u))) * s.unsqueeze(1) + s.unsqueeze(2) * (f * (in_v - adjoint(in_v)))
+        turned, turned_v = (over_gaps(inside - adjoint(inside), gaps) for inside in (in_u, in_v))
+        inner = turned * s.unsqueeze(1) + s.unsqueeze(2) * turned_v
         into = u @ (inner + of_values.diag_embed()) @ adjoint(v)
         if m > n:
-            into = into + (of_u - u @ in_u) / s.unsqueeze(1) @ adjoint(v)
+            outside, sizes = of_u - u @ in_u, s.unsqueeze(1)
+            nothing = (outside == 0) & (sizes == 0)
+            into = into + nothing.where(0, outside / nothing.where(1, sizes)) @ adjoint(v)
         return into
 
 

@@ -43,14 +43,14 @@ def sign(x: A) -> A:
 
 
 def square(x: A) -> A:
-    """x * x.
+    """x * x; of bools integers, as those of :meth:`pow`.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([1.5, -2.0]).square()
       Tensor([2.25, 4.  ])
     """
-    return x.mul(x)
+    return x.pow(2) if x.dtype.kind == "bool" else x.mul(x)
 
 
 def sqrt(x: A) -> A:

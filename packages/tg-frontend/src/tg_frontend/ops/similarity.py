@@ -12,6 +12,7 @@ from ..array.array import A
 from ..array.axes import axes_of, kept
 from ..array.casts import floating, negatable, wide
 from ..array.operands import as_tensor, pair
+from .above import Above
 from .elementary import sqrt
 from .indexing import __getitem__ as at_index
 
@@ -46,11 +47,12 @@ def norm(x: A, p: float | str | None = 2, axis: Axes = None, keepdim: bool = Fal
     """The p-norm of elements: the p-th root of the sum of the p-th powers of their sizes.
 
     Args:
-      p: a number, infinite ones included; 0 counts what is not 0; ``"fro"`` is 2.
+      p: a number, infinite ones included; 0 counts what is not 0; ``"fro"`` is 2; ``"nuc"`` is the sum of the
+        singular values of matrices.
       axis: over which axes; all, if it is not given.
 
     Raises:
-      ValueError: if there is no such norm.
+      ValueError: if there is no such norm, or the sum of singular values is wanted of other than two axes.
       IndexError: if an axis is out of range.
 
     Example:
@@ -60,10 +62,16 @@ def norm(x: A, p: float | str | None = 2, axis: Axes = None, keepdim: bool = Fal
     """
     if p is None or p == "fro":
         p = 2
-    if not isinstance(p, (int, float)):
-        raise ValueError(f"norm: {p!r} is no norm of elements; it is a number, or 'fro'")
     axes = axes_of(x, axis, "norm")
     others = tuple(i for i in range(x.ndim) if i not in axes)
+    if p == "nuc":
+        if len(axes) != 2:
+            raise ValueError(f"norm: 'nuc' of shape {x.shape} along {axis!r}; the two axes of matrices are wanted")
+        values: A = Above.linalg.svdvals(floating(x).permute(*others, *axes))
+        total = values.sum(-1)
+        return total.reshape(tuple(1 if i in axes else d for i, d in enumerate(x.shape))) if keepdim else total
+    if isinstance(p, bool) or not isinstance(p, (int, float)):
+        raise ValueError(f"norm: {p!r} is no norm of elements; it is a number, 'fro' or 'nuc'")
     flat = floating(x).permute(*others, *axes).reshape((*(x.shape[i] for i in others), prod(x.shape[i] for i in axes)))
     found = norm_along(flat, p, len(others)).reshape(tuple(1 if i in axes else d for i, d in enumerate(x.shape)))
     return kept(found, axes, keepdim)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tg_dtype import sum_acc_dtype
 
 from ..array.array import A
@@ -100,13 +102,14 @@ def cov(x: A, correction: int = 1, fweights: A | None = None, aweights: A | None
     Args:
       correction: what is taken off the number of observations.
       fweights: how often each observation counts, whole numbers.
-      aweights: how much each counts.
+      aweights: how much each counts. One below 0, here or there, makes the covariances NaN.
 
     Returns:
       shape (n, n) for n rows; one number for one row, or a vector.
 
     Raises:
       ValueError: if there are more than two axes, or weights do not fit.
+      TypeError: if ``fweights`` are no integers.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -116,6 +119,8 @@ def cov(x: A, correction: int = 1, fweights: A | None = None, aweights: A | None
     if x.ndim > 2:
         raise ValueError(f"cov: rows of a matrix are wanted, got shape {x.shape}")
     rows = floating(x.reshape((1, -1)) if x.ndim < 2 else x)
+    if fweights is not None and fweights.dtype.kind not in ("int", "uint"):
+        raise TypeError(f"cov: fweights are integers, got a tensor of {fweights.dtype.name}")
     frequency, importance = (_weights(rows, w, "cov") for w in (fweights, aweights))
     weights = frequency if importance is None else importance if frequency is None else frequency * importance
     if weights is None:
@@ -128,6 +133,8 @@ def cov(x: A, correction: int = 1, fweights: A | None = None, aweights: A | None
         apart = rows - (rows * weights).sum(1, keepdim=True) / total
         taken = 1 if importance is None else (weights * importance).sum() / total
         out = matmul(apart * weights, apart.T) / (total - taken * correction).maximum(0)
+        for given in (frequency, importance):
+            out = out if given is None else given.lt(0).any().where(math.nan, out)
     return out.reshape(()) if rows.shape[0] == 1 else out
 
 

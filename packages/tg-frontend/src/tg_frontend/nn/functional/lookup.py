@@ -116,5 +116,6 @@ def bilinear(x: Tensor, other: Tensor, weight: Tensor, bias: Tensor | None = Non
         raise ValueError(f"bilinear: inputs of shapes {x.shape} and {other.shape} for a weight of shape {weight.shape}")
     flat, beside = x.reshape(-1, x.shape[-1]), other.reshape(-1, other.shape[-1])
     out = (flat @ weight).transpose(0, 1)  # (rows, outputs, m)
-    out = (out * beside.unsqueeze(1)).sum(-1).reshape((*x.shape[:-1], weight.shape[0]))
+    out = out * beside.unsqueeze(1)
+    out = out.sum(-1, dtype=out.dtype).reshape((*x.shape[:-1], weight.shape[0]))
     return out if bias is None else out + bias

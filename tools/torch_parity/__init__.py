@@ -1,0 +1,1 @@
+"""Operations beside PyTorch's."""

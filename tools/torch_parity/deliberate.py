@@ -1,0 +1,99 @@
+"""What is not as in PyTorch on purpose, and why: what the table counts apart."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+
+@dataclass
+class Reason:
+    """Differences that are meant.
+
+    Attributes:
+      names: operations, as the table names them; ``*`` stands for any part.
+      found: a regular expression that the note of a sample matches, as ``differs .*gradient``.
+      why: one line.
+      seen: how many notes it explained in this run.
+    """
+
+    names: tuple[str, ...]
+    found: str
+    why: str
+    seen: int = field(default=0, compare=False)
+
+    def explains(self, name: str, note: str) -> bool:
+        """Whether a difference of an operation is this one."""
+        return any(fnmatchcase(name, part) for part in self.names) and re.match(self.found, note, re.DOTALL) is not None
+
+
+_POINTWISE = ("atan2", "fmax", "fmin", "gcd", "heaviside", "hypot", "igamma", "igammac", "isclose", "lcm", "ldexp",
+              "logaddexp", "logical_*", "maximum", "minimum", "clamp_*")  # fmt: skip
+REASONS = [
+    # values and gradients
+    Reason(("airy_ai", "*bessel_*", "special.airy_ai"), r"differs float64.*values, ",
+           "here to the last bits of float64 (mpmath), PyTorch's to 1e-7"),
+    Reason(("nn.functional.hardsigmoid",), r"differs float64.*gradient",
+           "the slope is 1/6; PyTorch's is 1/6 in float32"),
+    Reason(("as_strided:partial_views",), r"differs ",
+           "memory under another view: arguments reach this side as tensors of their own"),
+    Reason(("as_strided_scatter",), r"differs .*gradient",
+           "what was written over has no slope; PyTorch gives it that of the rest, and the rest none"),
+    Reason(("nn.functional.ctc_loss",), r"differs .*gradient",
+           "PyTorch's slope takes it that log_softmax stands before; at the logits both agree"),
+    Reason(("nn.functional.max_unpool*",), r"differs .*gradient",
+           "of values written to one place the last stays; PyTorch gives slopes to those that are lost"),
+    Reason(("nextafter",), r"differs .*no gradient flows", "the last bit has no slope here"),
+    Reason(("linalg.pinv:hermitian",), r"differs .*gradient",
+           "the samples are not symmetric: of a matrix whose lower half is read the upper has no slope"),
+    Reason(("matrix_exp",), r"differs float32.*values, ",
+           "1e-6 of the largest element, 1e5, which is the precision of its products; PyTorch's is half of that"),
+    Reason(("linalg.lstsq",), r"differs .*shape \(0,\), here \(\)",
+           "the rank is always given; PyTorch leaves it out for some drivers"),
+    Reason(("nn.functional.avg_pool*",), r"differs int64.*dtype", "means of integers are floats, as mean() gives them"),
+    # what is refused
+    Reason(("matrix_exp",), r"refuses (bfloat16|float16)", "matrices are of float32 or float64"),
+    Reason(("gradient",), r"refuses", "Tensor.gradient() is that of autograd"),
+    Reason(("nn.functional.linear_cross_entropy:*",), r"refuses .*there are no options",
+           "how it is cut into pieces is decided by the compiler"),
+    Reason(("nn.functional.triplet_margin_with_distance_loss",), r"refuses .*pairwise_distance\(\): argument",
+           "the distance of the sample is a module of PyTorch's"),
+    # what is accepted
+    Reason(_POINTWISE, r"accepts .*(must be Tensor, not int|invalid combination)", "numbers stand for tensors"),
+    Reason(("arange",), r"accepts .*inconsistent with step", "an empty range, as numpy's"),
+    Reason(("complex",), r"accepts .*(Expected both inputs|Expected object of scalar type)", "dtypes are promoted"),
+    Reason(("cov",), r"accepts .*cannot be negative", "what depends on values does not raise: NaN"),
+    Reason(("gather", "scatter", "scatter_add"), r"accepts .*out of bounds",
+           "what depends on values does not raise: 0 is read, nothing is written (docs/from-pytorch.md)"),
+    Reason(("scatter", "scatter_add"), r"accepts .*Expected self.dtype", "the source is cast, as an assignment does"),
+    Reason(("linalg.cross",), r"accepts .*same number of dimensions", "axes are broadcast, as numpy's cross"),
+    Reason(("linspace*", "logspace*"), r"accepts .*only supports 0-dimensional", "bounds of any shape, as numpy's"),
+    Reason(("masked_fill",), r"accepts .*only supports a 0-dimensional", "the value is broadcast"),
+    Reason(("mean",), r"accepts .*could not infer output dtype", "means of integers are floats, as numpy's"),
+    Reason(("multinomial",), r"accepts .*only supports floating", "weights may be counts"),
+    Reason(("nn.functional.conv*",), r"accepts .*Input type .* and bias type", "dtypes are promoted"),
+    Reason(("nn.functional.conv*",), r"accepts .*negative padding", "a negative amount takes elements away, as pad()"),
+    Reason(("nn.functional.embedding",), r"accepts .*'weight' must be 2-D", "rows may be of any shape"),
+    Reason(("nn.functional.max_pool*",), r"accepts .*half of effective kernel",
+           "no window lies in the padding alone, and that is what is asked for"),
+    Reason(("nn.functional.max_pool*",), r"accepts .*Expected", "an empty axis gives an empty result"),
+    Reason(("signal.windows.*",), r"accepts .*expects float32 or float64", "windows of any dtype of floats"),
+    # what has no name here
+    Reason(("native_*", "max_pool2d_with_indices_backward", "torch._scaled_mm*", "grid_sampler_?d", "slice",
+            "constant_pad_nd", "nn.functional.multi_head_attention_forward"), r"missing",
+           "a step of PyTorch's own, called under another name"),
+    Reason(("empty_permuted", "empty_strided", "new_empty_strided", "as_strided_copy"), r"missing",
+           "there is one layout"),
+    Reason(("resolve_neg",), r"missing", "no tensor is negated by a bit"),
+    Reason(("hash_tensor",), r"missing", "hash() gives a digest of the bytes"),
+]  # fmt: skip
+
+
+def reason(name: str, note: str) -> str | None:
+    """Why an operation differs as a note says; None if that is not meant."""
+    found = next((one for one in REASONS if one.explains(name, note)), None)
+    if found is None:
+        return None
+    found.seen += 1
+    return found.why
