@@ -76,6 +76,52 @@ def test_factors_multiply_to_the_matrix(lead: tuple[int, ...], dtype: str, backe
         assert (np.diff(w, axis=-1) <= 0).all() and (w >= 0).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(65, 65), (97, 131), (131, 67), (2, 64, 70), (2, 101, 101)], ids=str)
+def test_matrices_of_several_blocks(shape: tuple[int, ...], dtype: str) -> None:
+    """Backward errors as of small ones; Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 9.3."""
+    eps, (m, n) = EPS[dtype], shape[-2:]
+    a = some(*shape, dtype=dtype)
+    p, left, right = (t.numpy() for t in linalg.lu(Tensor(a)))
+    assert np.abs(p @ left @ right - a).max() <= 4 * max(m, n) * eps * np.abs(a).max()
+    assert np.abs(left).max() <= 1 and (p.sum(-1) == 1).all() and (p.sum(-2) == 1).all()
+    pivots = linalg.lu_factor(Tensor(a)).pivots.numpy()
+    for one, swaps in zip(p.reshape(-1, m, m), pivots.reshape(-1, min(m, n)), strict=True):
+        order = list(range(m))
+        for i, k in enumerate(swaps):
+            order[i], order[k - 1] = order[k - 1], order[i]
+        assert order == one.argmax(0).tolist()
+    if m != n:
+        return
+    b, s = some(*shape[:-1], 3, dtype=dtype), definite(*shape, dtype=dtype)
+    low = linalg.cholesky(Tensor(s)).numpy()
+    assert np.abs(low @ np.swapaxes(low, -1, -2) - s).max() <= n * eps * np.abs(s).max()
+    assert np.array_equal(low, np.tril(low))
+
+    def solves(matrix: Array, x: Array) -> None:
+        size = np.abs(matrix).sum(-1).max() * np.abs(x).max()
+        assert np.abs(matrix @ x - b).max() <= 4 * n * eps * size
+
+    solves(a, linalg.solve(Tensor(a), Tensor(b)).numpy())
+    for upper in (False, True):
+        t = (np.triu(a) if upper else np.tril(a)) + 9 * np.eye(n, dtype=dtype)
+        solves(t, linalg.solve_triangular(Tensor(t), Tensor(b), upper=upper).numpy())
+
+
+def test_a_zero_on_the_diagonal_of_several_blocks_spoils_what_comes_of_it_alone() -> None:
+    t = np.tril(some(70, 70)) / 9 + 3 * np.eye(70)
+    t[40, 40] = 0
+    x = linalg.solve_triangular(Tensor(t), Tensor(np.ones((70, 1))), upper=False).numpy()
+    close(Tensor(x[:40]), np.linalg.solve(t[:40, :40], np.ones((40, 1))))
+    assert not np.isfinite(x[40:]).any()
+    singular = some(80, 80)
+    singular[:, 71] = singular[:, 3]
+    lost = some(80, 80)
+    lost[:, 66] = 0
+    assert linalg.lu_factor_ex(Tensor(lost)).info.item() == 67 and linalg.det(Tensor(lost)).item() == 0
+    assert linalg.slogdet(Tensor(singular)).logabsdet.item() < np.linalg.slogdet(some(80, 80))[1] - 20
+
+
 SPECTRA: dict[str, Callable[[int], Array]] = {
     "repeated": lambda n: np.r_[np.ones(n // 2), 2 * np.ones(n - n // 2)],
     "graded": lambda n: 10.0 ** -np.arange(n),

@@ -7,23 +7,56 @@ from typing import Any
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
-from .matrices import adjoint, check_matrix, column, diagonal_of, eye, flat, lower, numbers, unflat
+from .matrices import (
+    BLOCK,
+    SEVERAL_BLOCKS,
+    adjoint,
+    bordered,
+    check_matrix,
+    column,
+    diagonal_of,
+    eye,
+    flat,
+    lower,
+    numbers,
+    unflat,
+)
 from .triangular import solve_triangular, solved
 
 
 def _factor(a: Tensor) -> Tensor:
-    """The lower factor of (count, n, n), column by column; what is above the diagonal is not read."""
-    place = numbers(a._ints()[1], a)
-    a = lower(a)
+    """The lower factor of (count, n, n), block by block of columns; what is above the diagonal is not read."""
+    count, n, _ = a._ints()
+    if n < SEVERAL_BLOCKS:
+        return _columns_in_turn(lower(a), n)
+    more = -n % BLOCK
+    a = bordered(a, n + more)
+    rows, inside = numbers(n + more, a), numbers(BLOCK, a)
 
-    def step(rest: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        here = column(rest, k)
+    def block(rest: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
+        first = j * BLOCK
+        panel = _columns_in_turn(rest.index_select(2, first + inside), BLOCK, first)
+        below = (rows >= first + BLOCK).reshape((-1, 1)).where(panel, 0)
+        return rest - below @ adjoint(below), panel
+
+    _, panels = scan(block, lower(a), numbers((n + more) // BLOCK, a))
+    out: Tensor = panels.permute(1, 2, 0, 3).reshape((count, n + more, n + more))
+    return out[:, :n, :n]
+
+
+def _columns_in_turn(a: Tensor, steps: int, first: Tensor | int = 0) -> Tensor:
+    """The factor's columns (count, m, steps) of (count, m, steps), whose diagonal begins in row ``first``."""
+    place, columns = numbers(a._ints()[1], a), numbers(steps, a)
+
+    def step(rest: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
+        here, k = column(rest, i), i + first
         pivot = (place == k).where(here, 0).sum(1, keepdim=True)
         factor = (place >= k).where(here / pivot.sqrt(), 0)
-        return rest - factor.unsqueeze(2) * factor.unsqueeze(1), factor
+        across = factor.index_select(1, columns + first)
+        return rest - factor.unsqueeze(2) * across.unsqueeze(1), factor
 
-    _, columns = scan(step, a, place)
-    out: Tensor = columns.permute(1, 2, 0)
+    _, found = scan(step, a, columns)
+    out: Tensor = found.permute(1, 2, 0)
     return out
 
 

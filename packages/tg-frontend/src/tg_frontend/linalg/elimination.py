@@ -9,8 +9,22 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
-from .matrices import adjoint, check_matrix, column, diagonal_of, eye, flat, lower, numbers, row, unflat, upper
-from .triangular import solved, together
+from .matrices import (
+    BLOCK,
+    SEVERAL_BLOCKS,
+    adjoint,
+    check_matrix,
+    column,
+    diagonal_of,
+    eye,
+    flat,
+    lower,
+    numbers,
+    row,
+    unflat,
+    upper,
+)
+from .triangular import solved, substituted, together
 
 
 class Slogdet(NamedTuple):
@@ -36,35 +50,79 @@ class LUFactor(NamedTuple):
 
 
 def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Eliminates (count, m, n) column by column.
+    """Eliminates (count, m, n): block by block of columns, so that most of the work is products of matrices.
+
+    Source: Golub and Van Loan, "Matrix Computations", 4th edition, section 3.4.7.
 
     Returns:
       Both triangles in one matrix; for each of its rows, which of ``a`` it was (count, m); and for each step the row
       that was exchanged with it (count, min(m, n)).
     """
     count, m, n = a._ints()
+    least = min(m, n)
+    if 0 in (count, m, n):
+        order = numbers(m, a).reshape((1, -1)).expand(count, m).contiguous()
+        return a, order, Tensor.zeros(count, least, dtype=dtypes.int32, device=a.device)
+    if least < SEVERAL_BLOCKS:
+        return _eliminated(a, least, (m, least))
+    wide, high = (-(-size // BLOCK) * BLOCK for size in (n, m))
+    a = a.pad(((0, 0), (0, high - m), (0, wide - n)))
+    rows, columns, inside = numbers(high, a), numbers(wide, a), numbers(BLOCK, a)
+
+    def block(state: Any, j: Tensor) -> tuple[Any, Tensor]:
+        rest, order = state
+        first = j * BLOCK
+        own = first + inside
+        panel, moved, best = _eliminated(rest.index_select(2, own), BLOCK, (m, least), first)
+        rest, order = _with_rows(rest, moved), order.gather(1, moved)
+        beside = columns >= first + BLOCK
+        top = substituted(panel.index_select(1, own), rest.index_select(1, own), False, True)
+        below = (rows >= first + BLOCK).reshape((-1, 1)).where(panel, 0)
+        rest = rest - below @ beside.where(top, 0)
+        here = ((rows >= first) & (rows < first + BLOCK)).reshape((-1, 1))
+        rest = (here & beside).where(top.index_select(1, (rows - first).clamp(0, BLOCK - 1)), rest)
+        along = (columns >= first) & (columns < first + BLOCK)
+        rest = along.where(panel.index_select(2, (columns - first).clamp(0, BLOCK - 1)), rest)
+        return (rest, order), best.transpose(0, 1)
+
+    start = (a.contiguous(), rows.reshape((1, -1)).expand(count, high).contiguous())
+    (rest, order), exchanged = scan(block, start, numbers(-(-least // BLOCK), a))
+    return rest[:, :m, :n], order[:, :m], exchanged.reshape((-1, count))[:least].transpose(0, 1)
+
+
+def _eliminated(
+    a: Tensor, steps: int, within: tuple[int, int], first: Tensor | int = 0
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Eliminates below the diagonal that begins in row ``first``, column by column; results as of :func:`factored`.
+
+    Args:
+      a: shape (count, m, n).
+      steps: of how many columns.
+      within: rows and pivots that there are; what is beyond is padding, and stays where it is.
+      first: the row of the first pivot, a number or a tensor of one.
+    """
+    count, m, n = a._ints()
     rows, columns = numbers(m, a), numbers(n, a)
+    there, pivots = within
     order = rows.reshape((1, -1)).expand(count, m).contiguous()
 
-    def step(state: Any, k: Tensor) -> tuple[Any, Tensor]:
+    def step(state: Any, i: Tensor) -> tuple[Any, Tensor]:
         rest, order = state
-        here = (rows >= k).where(column(rest, k).abs(), -1)
-        best = here.argmax(1, keepdim=True).cast(dtypes.int32)  # (count, 1)
+        k = i + first
+        here = ((rows >= k) & (rows < there)).where(column(rest, i).abs(), -1)
+        best = (k < pivots).where(here.argmax(1, keepdim=True).cast(dtypes.int32), k)  # (count, 1)
         source = (rows == k).where(best, (rows == best).where(k.reshape((1, 1)), rows))  # each row comes from there
-        rest = rest.gather(1, source.unsqueeze(2).expand(count, m, n))
+        rest = _with_rows(rest, source)
         order = order.gather(1, source)
         top = row(rest, k)
-        pivot = (columns == k).where(top, 0).sum(1, keepdim=True)
-        factor = (rows > k).where(column(rest, k), 0) / (pivot == 0).where(1, pivot)
-        right = (columns > k).where(top, 0)
-        under = (rows > k).reshape((1, -1, 1)) & (columns == k).reshape((1, 1, -1))
+        pivot = (columns == i).where(top, 0).sum(1, keepdim=True)
+        factor = (rows > k).where(column(rest, i), 0) / (pivot == 0).where(1, pivot)
+        right = (columns > i).where(top, 0)
+        under = (rows > k).reshape((1, -1, 1)) & (columns == i).reshape((1, 1, -1))
         rest = under.where(factor.unsqueeze(2), rest - factor.unsqueeze(2) * right.unsqueeze(1))
         return (rest, order), best.squeeze(1)
 
-    least = min(m, n)
-    if 0 in (count, m, n):
-        return a, order, Tensor.zeros(count, least, dtype=dtypes.int32, device=a.device)
-    (rest, order), exchanged = scan(step, (a, order), numbers(least, a))
+    (rest, order), exchanged = scan(step, (a, order), numbers(steps, a))
     return rest, order, exchanged.transpose(0, 1)
 
 

@@ -10,6 +10,10 @@ from ..tensor import Tensor
 
 KINDS = (dtypes.float32, dtypes.float64)
 """Of these dtypes matrices are decomposed, as LAPACK has it."""
+BLOCK = 32
+"""Columns that are done one after the other before all others follow by a product of matrices."""
+SEVERAL_BLOCKS = 2 * BLOCK + 1
+"""Of so many columns, and of more, decompositions go block by block."""
 
 
 def check_matrix(x: Tensor, what: str, square: bool = False) -> None:
@@ -87,3 +91,10 @@ def over_gaps(x: Tensor, gaps: Tensor) -> Tensor:
     place = numbers(x._ints()[1], gaps)
     nothing = (place == place.reshape((-1, 1))) | ((x == 0) & (gaps == 0))
     return nothing.where(0, x / nothing.where(1, gaps))
+
+
+def bordered(a: Tensor, n: int) -> Tensor:
+    """Square (count, k, k) with the identity for what is missing of (count, n, n)."""
+    k = a._ints()[1]
+    more = (numbers(n, a) >= k).where(eye(n, a), 0)
+    return a.pad(((0, 0), (0, n - k), (0, n - k))) + more

@@ -7,13 +7,53 @@ from typing import Any
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
-from .matrices import adjoint, check_matrix, flat, lower, numbers, row, unflat, upper
+from .matrices import (
+    BLOCK,
+    SEVERAL_BLOCKS,
+    adjoint,
+    bordered,
+    check_matrix,
+    flat,
+    lower,
+    numbers,
+    row,
+    unflat,
+    upper,
+)
 
 
-def _substituted(a: Tensor, b: Tensor, is_upper: bool, unit: bool) -> Tensor:
-    """One row of the solution after the other: a is (count, n, n), b is (count, n, m)."""
+def substituted(a: Tensor, b: Tensor, is_upper: bool, unit: bool) -> Tensor:
+    """The solution of a @ x = b, without a gradient: a is (count, n, n), b is (count, n, m).
+
+    One block of rows after the other: what is known of the solution goes into a block by a product of matrices.
+    """
     n = a._ints()[1]
-    place = numbers(n, a)
+    if n == 0 or 0 in b._ints():
+        return b
+    if n < SEVERAL_BLOCKS:
+        return _rows_in_turn(a, b, is_upper, unit)
+    more = -n % BLOCK
+    a = bordered(a, n + more)
+    b = b.pad(((0, 0), (0, more), (0, 0)))
+    places, inside = numbers(n + more, a), numbers(BLOCK, a)
+
+    def block(x: Tensor, j: Tensor) -> tuple[Tensor, None]:
+        first = j * BLOCK
+        own = first + inside
+        rows = a.index_select(1, own)
+        others = (places >= first + BLOCK if is_upper else places < first).where(rows, 0)
+        found = _rows_in_turn(rows.index_select(2, own), b.index_select(1, own) - others @ x, is_upper, unit)
+        here = ((places >= first) & (places < first + BLOCK)).reshape((-1, 1))
+        return here.where(found.index_select(1, (places - first).clamp(0, BLOCK - 1)), x), None
+
+    out, _ = scan(block, b * 0, numbers((n + more) // BLOCK, a), reverse=is_upper)
+    result: Tensor = out[:, :n]
+    return result
+
+
+def _rows_in_turn(a: Tensor, b: Tensor, is_upper: bool, unit: bool) -> Tensor:
+    """One row of the solution after the other."""
+    place = numbers(a._ints()[1], a)
 
     def step(x: Tensor, k: Tensor) -> tuple[Tensor, None]:
         here = row(a, k)
@@ -23,8 +63,6 @@ def _substituted(a: Tensor, b: Tensor, is_upper: bool, unit: bool) -> Tensor:
             rest = rest / (place == k).where(here, 0).sum(1, keepdim=True)
         return (place == k).reshape((1, -1, 1)).where(rest.unsqueeze(1), x), None
 
-    if n == 0 or 0 in b._ints():
-        return b
     out, _ = scan(step, b * 0, place, reverse=is_upper)
     result: Tensor = out
     return result
@@ -33,7 +71,7 @@ def _substituted(a: Tensor, b: Tensor, is_upper: bool, unit: bool) -> Tensor:
 class _Triangular(Function):
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor, b: Tensor, is_upper: bool, unit: bool) -> Tensor:
-        x = _substituted(a, b, is_upper, unit)
+        x = substituted(a, b, is_upper, unit)
         ctx.save_for_backward(a, x)
         ctx.settings = is_upper, unit  # type: ignore[attr-defined]
         return x
