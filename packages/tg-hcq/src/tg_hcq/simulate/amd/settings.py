@@ -21,7 +21,15 @@ AMD_TRACE_GROUP: Final[ContextVar[int]] = ContextVar("AMD_TRACE_GROUP", -1)
 """Only of the workgroup of this number."""
 AMD_TRACE_WAVE: Final[ContextVar[int]] = ContextVar("AMD_TRACE_WAVE", -1)
 """Only of the wave of this number in its workgroup."""
+AMD_PROCESS: Final[ContextVar[int]] = ContextVar("AMD_PROCESS", 0)
+"""Whether the software GPU runs in a process of its own."""
 _seeds = itertools.count()
+
+
+def passed_on() -> dict[str, str]:
+    """The settings as variables of the environment, for a process that plays the GPU."""
+    chosen = (AMD_HOSTILE, AMD_TRACE, AMD_TRACE_KERNEL, AMD_TRACE_GROUP, AMD_TRACE_WAVE)
+    return {var.key: str(var.value) for var in chosen if var.value not in ("", -1)}
 
 
 def _print(step: Step) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from .cards import CARDS, Card
-from .system import KfdSystem, mock_kfd
+from .mock import mock_kfd
+from .remote import RemoteKfd
+from .system import KfdSystem
 
-__all__ = ["CARDS", "Card", "KfdSystem", "mock_kfd"]
+__all__ = ["CARDS", "Card", "KfdSystem", "RemoteKfd", "mock_kfd"]

@@ -8,12 +8,13 @@ import os
 import struct
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ....core.fileio import FileIO
 from . import abi
 from .events import refuse
 from .gpu import DOORBELL_SLICE, Gpu
+from .pages import Pool
 from .process import Process
 
 if TYPE_CHECKING:
@@ -25,8 +26,25 @@ _DRM_COMMAND_BASE = 0x40
 _DRM_AMDGPU_INFO = _DRM_COMMAND_BASE + 0x05
 
 
+class Part(NamedTuple):
+    """Pages that mmap gives.
+
+    Attributes:
+      pool: which has them.
+      place: the offset of the first.
+      inherit: whether a child that is forked has them, too.
+    """
+
+    pool: Pool
+    place: int
+    inherit: bool
+
+
 class Node(FileIO):
     """A device node that was opened; it has a descriptor of its own, which stands for the file.
+
+    Attributes:
+      number: the descriptor by which requests name the file; another one where the caller is another process.
 
     Args:
       path: of the node.
@@ -36,7 +54,7 @@ class Node(FileIO):
 
     def __init__(self, path: str, process: Callable[[], Process | None], closed: Callable[[int], None]) -> None:
         super().__init__(path)
-        self._process, self._closed = process, closed
+        self._process, self._closed, self.number = process, closed, self.fd
 
     def _open(self, path: str, flags: int) -> int:
         return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -76,6 +94,23 @@ class Node(FileIO):
     def _serve(self, process: Process, kind: str, number: int, direction: int, nbytes: int, address: int) -> None:
         raise NotImplementedError
 
+    def part(self, nbytes: int, offset: int) -> Part:
+        """What mmap of an offset gives.
+
+        Raises:
+          OSError: as the kernel refuses it.
+        """
+        raise NotImplementedError
+
+    def mmap(self, address: int, nbytes: int, prot: int, flags: int, offset: int = 0) -> int:
+        """Maps pages of the software GPU's.
+
+        Raises:
+          OSError: as the kernel refuses it.
+        """
+        found = self.part(nbytes, offset)
+        return found.pool.map(address, nbytes, prot, flags, found.place, inherit=found.inherit)
+
 
 class KfdFile(Node):
     """/dev/kfd."""
@@ -94,8 +129,8 @@ class KfdFile(Node):
         if direction & abi.READ:
             process.user.write(address, answer[:nbytes])
 
-    def mmap(self, address: int, nbytes: int, prot: int, flags: int, offset: int = 0) -> int:
-        """Maps doorbells, or the page of registers (``kfd_mmap``).
+    def part(self, nbytes: int, offset: int) -> Part:
+        """Doorbells, or the page of registers (``kfd_mmap``).
 
         Raises:
           OSError: as the kernel refuses it.
@@ -111,10 +146,10 @@ class KfdFile(Node):
         if kind == abi.MMAP_DOORBELL:
             if nbytes != DOORBELL_SLICE:
                 raise refuse(errno.EINVAL, f"{nbytes} bytes of doorbells; all {DOORBELL_SLICE} are mapped at once")
-            return pdd.doorbells.map(address, nbytes, prot, flags, 0, inherit=False)
+            return Part(pdd.doorbells, 0, inherit=False)
         if nbytes != 4096:
             raise refuse(errno.EINVAL, f"{nbytes} bytes of registers")
-        return pdd.gpu.flush.map(address, nbytes, prot, flags, 0, inherit=False)
+        return Part(pdd.gpu.flush, 0, inherit=False)
 
 
 class RenderFile(Node):
@@ -185,8 +220,8 @@ class RenderFile(Node):
             for total, used in ((vram.memory.nbytes, vram.used), (seen, 0), (system.memory.nbytes, system.used))
         )
 
-    def mmap(self, address: int, nbytes: int, prot: int, flags: int, offset: int = 0) -> int:
-        """Maps a buffer by the offset that its allocation returned (``drm_gem_mmap``).
+    def part(self, nbytes: int, offset: int) -> Part:
+        """A buffer by the offset that its allocation returned (``drm_gem_mmap``).
 
         Raises:
           OSError: as the kernel refuses it.
@@ -195,11 +230,11 @@ class RenderFile(Node):
         for pdd in process.pdds.values():
             buffer = pdd.buffers.by_offset(offset)
             if buffer is not None:
-                return self._map(pdd.drm_file, buffer, address, nbytes, prot, flags)
+                return self._pages(pdd.drm_file, buffer, nbytes)
         raise refuse(errno.EINVAL, f"no buffer has the offset {offset:#x}")
 
-    def _map(self, owner: int, buffer: Buffer, address: int, nbytes: int, prot: int, flags: int) -> int:
-        if owner != self.fd:
+    def _pages(self, owner: int, buffer: Buffer, nbytes: int) -> Part:
+        if owner != self.number:
             raise refuse(errno.EACCES, "the buffer belongs to another file")
         if nbytes > buffer.nbytes:
             raise refuse(errno.EINVAL, f"{nbytes} bytes of a buffer of {buffer.nbytes}")
@@ -207,7 +242,7 @@ class RenderFile(Node):
             raise refuse(errno.EPERM, "pages of the host's and registers are not mapped through a render node")
         if buffer.flags & abi.VRAM and not buffer.flags & abi.PUBLIC:
             raise refuse(errno.EPERM, "VRAM that was not allocated as public has no host mapping")
-        return buffer.pool.map(address, nbytes, prot, flags, buffer.place)
+        return Part(buffer.pool, buffer.place, inherit=True)
 
 
 def report(line: str) -> None:

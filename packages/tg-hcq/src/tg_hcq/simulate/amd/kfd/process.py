@@ -34,6 +34,7 @@ class Process:
       log: the kernel's.
       render: the minor of the render node that a descriptor of the process was opened from, if it was from one.
       processor: makes what executes queues; called with the card and what takes interrupts.
+      memory: a descriptor of the memory of a caller that is another process; its pages cannot be a GPU's.
 
     Attributes:
       process_id: whose it is; a forked child is another.
@@ -43,10 +44,10 @@ class Process:
 
     def __init__(
         self, gpus: Iterable[Gpu], minor: int, log: Callable[[str], None], render: Callable[[int], int | None],
-        processor: Callable[[Gpu, Callable[[Interrupt], None]], Processor],
+        processor: Callable[[Gpu, Callable[[Interrupt], None]], Processor], memory: int | None = None,
     ) -> None:  # fmt: skip
         self.process_id, self.minor, self._log, self._render = os.getpid(), minor, log, render
-        self.user, self.events = UserMemory(self.process_id), Events()
+        self.user, self.events, self._elsewhere = UserMemory(memory), Events(), memory is not None
         self._lock = threading.RLock()
         self._queue_numbers: set[int] = set()
         self._enabled = False
@@ -206,6 +207,8 @@ class Process:
             values["mmap_offset"] = _mmap_offset(abi.MMAP_MMIO, gpu.gpu_id)
 
     def _user_pages(self, pdd: ProcessGpu, address: int, nbytes: int, flags: int, host: int) -> Buffer:
+        if self._elsewhere:
+            raise refuse(errno.EOPNOTSUPP, "pages of a process that shares none with the software GPU's")
         if host == 0 or host % PAGE:
             raise refuse(errno.EINVAL, f"memory of the host's at {host:#x}")
         for page in range(host, host + nbytes, PAGE):

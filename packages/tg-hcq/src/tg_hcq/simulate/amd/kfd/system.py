@@ -6,8 +6,6 @@ import os
 import weakref
 from collections.abc import Callable
 
-from tg_runtime import DevEntry, DeviceUnavailable
-
 from ....core.fileio import FileIO
 from ....core.software import SoftwareSystem
 from ...engine import AddressSpace, Machine
@@ -15,7 +13,7 @@ from ..processor import Interrupt, MachineMaker, PacketFault, Processor
 from ..settings import asked
 from . import topology
 from .cards import CARDS
-from .files import KfdFile, RenderFile, report
+from .files import KfdFile, Node, RenderFile, report
 from .gpu import Gpu
 from .process import Process
 
@@ -43,6 +41,7 @@ class KfdSystem(SoftwareSystem):
       kfd: minor version of the kernel interface: 11 as of Linux 6.1, 14 of 6.4 to 6.9, 17 of 6.12.
       large_bar: whether the host can map all of VRAM.
       machines: makes what executes waves, instead of the card's own.
+      memory: a descriptor of the memory of a caller that is another process.
 
     Attributes:
       log: what the kernel had to say, from the first line on.
@@ -58,14 +57,14 @@ class KfdSystem(SoftwareSystem):
 
     def __init__(
         self, arch: str = "gfx1100", gpus: int = 1, kfd: int = 17, *, large_bar: bool = True,
-        machines: MachineMaker | None = None,
+        machines: MachineMaker | None = None, memory: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         if arch not in CARDS:
             raise ValueError(f"no card of {arch!r} is played; {', '.join(CARDS)} are")
         card = CARDS[arch]
         self.log: list[str] = []
-        self._kfd, self._machines = kfd, machines or _machines(arch)
+        self._kfd, self._machines, self._memory = kfd, machines or _machines(arch), memory
         self._render_files: weakref.WeakValueDictionary[int, RenderFile] = weakref.WeakValueDictionary()
         self._process: Process | None = None
         self.gpus = [Gpu(card, 0x5A10 + 0x1111 * n, RENDER_MINOR + n, large_bar) for n in range(gpus)]
@@ -77,21 +76,29 @@ class KfdSystem(SoftwareSystem):
 
     def _open_kfd(self, path: str, flags: int) -> FileIO:
         if self._process is None or self._process.process_id != os.getpid():
-            self._process = Process(self.gpus, self._kfd, self._say, self._render, self._processor)
+            self._process = Process(
+                self.gpus, self._kfd, self._say, self._render, self._processor, self._memory
+            )  # fmt: skip
         opened = self._process
         return KfdFile(path, lambda: opened, lambda fd: None)
 
     def _opener(self, gpu: Gpu) -> Callable[[str, int], FileIO]:
         def opened(path: str, flags: int) -> FileIO:
             file = RenderFile(path, gpu, lambda: self._process, lambda fd: None)
-            self._render_files[file.fd] = file
+            self._render_files[file.number] = file
             return file
 
         return opened
 
-    def _render(self, fd: int) -> int | None:
-        file = self._render_files.get(fd)
-        return file.gpu.minor if file is not None and file.fd == fd else None
+    def name(self, file: Node, number: int) -> None:
+        """Has requests know a file by the descriptor that it has in the process of the caller."""
+        if isinstance(file, RenderFile):
+            self._render_files[number] = self._render_files.pop(file.number)
+        file.number = number
+
+    def _render(self, number: int) -> int | None:
+        file = self._render_files.get(number)
+        return file.gpu.minor if file is not None and file.fd >= 0 and file.number == number else None
 
     def _processor(self, gpu: Gpu, interrupt: Callable[[Interrupt], None]) -> Processor:
         return Processor(gpu.card.arch, self._machines, interrupt, gpu.card.xccs)
@@ -112,15 +119,3 @@ class KfdSystem(SoftwareSystem):
     def __del__(self) -> None:
         if "gpus" in self.__dict__:
             self.close()
-
-
-def mock_kfd(entry: DevEntry) -> KfdSystem:
-    """The machine of ``DEV=MOCKKFD+AMD``: the entry's arch names its two cards, gfx1100 if it names none.
-
-    Raises:
-      DeviceUnavailable: if no such card is played.
-    """
-    try:
-        return KfdSystem(entry.arch or "gfx1100", gpus=2)
-    except ValueError as error:
-        raise DeviceUnavailable.here(entry.device, str(error)) from None

@@ -10,17 +10,17 @@ class UserMemory:
     """Memory of a process.
 
     Args:
-      process_id: whose.
+      descriptor: of another process' ``/proc/self/mem``, which is kept; of this process without one.
 
     Example:
       >>> import ctypes
       >>> word = ctypes.c_uint32(7)
-      >>> UserMemory(os.getpid()).read(ctypes.addressof(word), 4)
+      >>> UserMemory().read(ctypes.addressof(word), 4)
       b'\\x07\\x00\\x00\\x00'
     """
 
-    def __init__(self, process_id: int) -> None:
-        self._fd = os.open(f"/proc/{process_id}/mem", os.O_RDWR | os.O_CLOEXEC)
+    def __init__(self, descriptor: int | None = None) -> None:
+        self._fd = os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC) if descriptor is None else os.dup(descriptor)
 
     def read(self, address: int, nbytes: int) -> bytes:
         """``copy_from_user``.
