@@ -155,7 +155,13 @@ ROWS: dict[str, Row] = {
 HOLDERS = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList"}
 """Classes that compute nothing of their own."""
 
-KINDS = [name for name in nn.__all__ if inspect.isclass(getattr(nn, name)) and name not in HOLDERS]
+SIZELESS = ("Lazy", "Uninitialized")
+"""How the names of layers begin that become others with their first input, and of the parameters of these."""
+
+KINDS = [
+    name for name in nn.__all__
+    if inspect.isclass(getattr(nn, name)) and name not in HOLDERS and not name.startswith(SIZELESS)
+]  # fmt: skip
 
 
 def row_of(name: str) -> Row:

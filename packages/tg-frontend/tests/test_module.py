@@ -166,9 +166,11 @@ def test_buffers_that_are_not_in_the_state() -> None:
     assert "x.places" not in nn.state.get_state_dict(inner, "x")
 
 
-def test_layers_that_find_out_their_sizes_are_refused_in_words() -> None:
-    with pytest.raises(AttributeError, match=r"nn.LazyLinear: layers do not find out their sizes; write nn.Linear"):
-        _ = nn.LazyLinear  # type: ignore[attr-defined]
+def test_layers_that_there_are_not_are_refused_in_words() -> None:
+    with pytest.raises(AttributeError, match=r"nn.Container: write nn.Module"):
+        _ = nn.Container  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"nn.DataParallel: a model runs on one device"):
+        _ = nn.DataParallel  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="has no attribute 'Linaer'"):
         _ = nn.Linaer  # type: ignore[attr-defined]
 

@@ -43,6 +43,21 @@ from .describing import describe
 from .dropping import AlphaDropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout, RReLU
 from .initial import Buffer, Parameter
 from .layers import Embedding, Linear
+from .lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)
 from .losses import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -145,6 +160,7 @@ from .transformers import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from .uninitialized import UninitializedBuffer, UninitializedParameter
 
 __all__ = [
     "CELU",
@@ -225,6 +241,19 @@ __all__ = [
     "LSTMCell",
     "LayerNorm",
     "LayerNorm2d",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
     "LinearCrossEntropyLoss",
@@ -291,6 +320,8 @@ __all__ = [
     "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",
@@ -312,12 +343,17 @@ __all__ = [
     "utils",
 ]
 
+_INSTEAD = {
+    "Container": "write nn.Module, or nn.Sequential for layers one after another",
+    "DataParallel": "a model runs on one device; move it there with model.to()",
+}
+"""What to write for names of PyTorch that there are not here."""
+
 TYPE_CHECKING = False
 if not TYPE_CHECKING:  # who checks types is to see that a name is not there
 
     def __getattr__(name: str) -> object:
         """Says in words what is not there."""
-        if name.startswith("Lazy"):
-            instead = f"nn.{name.removeprefix('Lazy')} with the number of its inputs"
-            raise AttributeError(f"nn.{name}: layers do not find out their sizes; write {instead}")
+        if name in _INSTEAD:
+            raise AttributeError(f"nn.{name}: {_INSTEAD[name]}")
         raise AttributeError(f"module 'tg_frontend.nn' has no attribute {name!r}")

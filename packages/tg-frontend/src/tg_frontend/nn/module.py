@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from tg_dtype import DType, dtypes
 
-from ..array.writing import adopt
 from ..autograd.hooks import Handle
 from ..keywords import checked
 from ..tensor import Tensor
 from .describing import HOOKS, describe
 from .initial import parameter
-from .state import get_parameters, get_state_dict, load_state_dict, parts_of, tensors_of
+from .state import get_parameters, get_state_dict, load_state_dict, move, parts_of, tensors_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -462,11 +461,7 @@ class Module:
         if kind is not None and kind.kind != "float":
             raise TypeError(f"to: a floating dtype is wanted, got {kind.name}")
         for tensor in get_parameters(self):
-            new = tensor.detach()
-            new = new if kind is None or tensor.dtype.kind != "float" else new.cast(kind)
-            new = new if device is None else new.to(device)
-            if new.dtype is not tensor.dtype or new.device != tensor.device:
-                adopt(tensor, new)
+            move(tensor, device, kind if tensor.dtype.kind == "float" else None)
         return self
 
     def _cast(self, kind: DType) -> Self:

@@ -9,11 +9,14 @@ from ..files.gguf.writing import gguf_save
 from ..files.safetensors import safe_load, safe_load_metadata, safe_save
 from ..host.coerce import as_array, is_arraylike
 from ..tensor import Tensor
+from .uninitialized import Uninitialized
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+    from tg_dtype import DType
 
 _COUNT = "num_batches_tracked"
 __all__ = [
@@ -154,9 +157,17 @@ def load_state_dict(
             )
         )  # fmt: skip
     pairs = [(name, t, _tensor(name, t, state_dict[name])) for name, t in own.items() if name in state_dict]
-    wrong = [f"{name}: {new.shape} for {old.shape}" for name, old, new in pairs if new.shape != old.shape]
+    empty = [pair for pair in pairs if isinstance(pair[2], Uninitialized)]
+    if unknowable := [name for name, old, _ in empty if not isinstance(old, Uninitialized)]:
+        raise ValueError(f"load_state_dict: the state has no shape yet for {', '.join(unknowable[:8])}")
+    pairs = [pair for pair in pairs if not isinstance(pair[2], Uninitialized)]
+    sized = [pair for pair in pairs if not isinstance(pair[1], Uninitialized)]
+    wrong = [f"{name}: {new.shape} for {old.shape}" for name, old, new in sized if new.shape != old.shape]
     if wrong:
         raise ValueError(f"load_state_dict: shapes differ: {'; '.join(wrong)}")
+    for _, old, new in pairs:
+        if isinstance(old, Uninitialized):
+            old._filled(new)
     given = [(old, new.detach()) for _, old, new in pairs]
     values = _apart(given if assign else [(old, new.to(old.device).cast(old.dtype)) for old, new in given])
     for (name, old, _), value in zip(pairs, values, strict=True):
@@ -176,6 +187,28 @@ def load_state_dict(
     if realize and loaded:
         loaded[0].realize(*loaded[1:])
     return loaded
+
+
+def move(tensor: Tensor, device: str | None, dtype: DType | None) -> None:
+    """Moves a tensor of a model to a device, and casts it; it stays the same object.
+
+    Example:
+      >>> from tg_dtype import dtypes
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.nn.state import move
+      >>> x = Tensor([1.0])
+      >>> move(x, None, dtypes.float16)
+      >>> x
+      Tensor([1.], dtype=float16)
+    """
+    if isinstance(tensor, Uninitialized):
+        tensor._noted(device, dtype)
+        return
+    new = tensor.detach()
+    new = new if dtype is None else new.cast(dtype)
+    new = new if device is None else new.to(device)
+    if new.dtype is not tensor.dtype or new.device != tensor.device:
+        adopt(tensor, new)
 
 
 def _tensor(name: str, old: Tensor, given: Any) -> Tensor:
