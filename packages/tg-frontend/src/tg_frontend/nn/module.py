@@ -9,7 +9,8 @@ from ..keywords import checked
 from ..tensor import Tensor
 from .describing import HOOKS, describe
 from .initial import parameter
-from .state import get_parameters, get_state_dict, load_state_dict, move, parts_of, tensors_of
+from .moving import move
+from .state import get_parameters, get_state_dict, load_state_dict, parts_of, tensors_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

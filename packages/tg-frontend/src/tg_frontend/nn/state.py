@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tg_dtype import DType
-
 _COUNT = "num_batches_tracked"
 __all__ = [
     "get_parameters", "get_state_dict", "gguf_load", "gguf_save", "load_state_dict", "safe_load", "safe_load_metadata",
@@ -187,28 +185,6 @@ def load_state_dict(
     if realize and loaded:
         loaded[0].realize(*loaded[1:])
     return loaded
-
-
-def move(tensor: Tensor, device: str | None, dtype: DType | None) -> None:
-    """Moves a tensor of a model to a device, and casts it; it stays the same object.
-
-    Example:
-      >>> from tg_dtype import dtypes
-      >>> from tg_frontend import Tensor
-      >>> from tg_frontend.nn.state import move
-      >>> x = Tensor([1.0])
-      >>> move(x, None, dtypes.float16)
-      >>> x
-      Tensor([1.], dtype=float16)
-    """
-    if isinstance(tensor, Uninitialized):
-        tensor._noted(device, dtype)
-        return
-    new = tensor.detach()
-    new = new if dtype is None else new.cast(dtype)
-    new = new if device is None else new.to(device)
-    if new.dtype is not tensor.dtype or new.device != tensor.device:
-        adopt(tensor, new)
 
 
 def _tensor(name: str, old: Tensor, given: Any) -> Tensor:

@@ -155,15 +155,3 @@ class UninitializedBuffer(Uninitialized):
     """
 
     __slots__ = ()
-
-
-def is_lazy(tensor: Tensor) -> bool:
-    """Whether a tensor has no shape yet.
-
-    Example:
-      >>> from tg_frontend import nn
-      >>> from tg_frontend.nn.uninitialized import is_lazy
-      >>> is_lazy(nn.LazyLinear(3).weight), is_lazy(nn.Linear(2, 3).weight)
-      (True, False)
-    """
-    return isinstance(tensor, Uninitialized)

@@ -45,9 +45,9 @@ def autocast(
     """A ``with`` block (or decorator) in which products and convolutions are computed in 16 bits.
 
     Operations cast their operands: products and convolutions to ``dtype``; sums, powers, exponentials, norms, softmax
-    and losses to float32; elsewhere dtypes meet as always. Float64 stays as it is. Gradients
-    flow through the casts, and have the dtype of what they belong to: parameters stay in float32. A TinyJit that was
-    recorded in another precision raises an error. ``backward`` belongs behind the block.
+    and losses to float32; elsewhere dtypes meet as always. Float64 stays as it is. Gradients flow through the casts,
+    and have the dtype of what they belong to: parameters stay in float32. A TinyJit that was recorded in another
+    precision raises an error. ``backward`` belongs behind the block.
 
     Args:
       device_type: cast only tensors there, "CUDA" for instance; all of them if not given. A dtype may stand here, too.

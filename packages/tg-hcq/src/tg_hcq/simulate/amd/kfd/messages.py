@@ -12,7 +12,7 @@ import struct
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-_REQUEST: Final = struct.Struct("<IIQQQ")
+_REQUEST: Final = struct.Struct("<IIQQ")
 _ANSWER: Final = struct.Struct("<IIQ")
 MOST: Final = 1 << 16
 """Bytes of a message."""
@@ -39,7 +39,6 @@ class Message(NamedTuple):
       file: as OPEN answered.
       first: the first number.
       second: the second one.
-      third: the third one.
       path: what it is of.
     """
 
@@ -47,7 +46,6 @@ class Message(NamedTuple):
     file: int = 0
     first: int = 0
     second: int = 0
-    third: int = 0
     path: str = ""
 
 
@@ -74,7 +72,7 @@ def connection() -> tuple[socket.socket, socket.socket]:
 
 def send(to: socket.socket, what: Message, descriptor: int = -1) -> None:
     """Sends a request, and a descriptor with it."""
-    data = _REQUEST.pack(what.call, what.file, what.first % (1 << 64), what.second % (1 << 64), what.third % (1 << 64))
+    data = _REQUEST.pack(what.call, what.file, what.first % (1 << 64), what.second % (1 << 64))
     socket.send_fds(to, [data, os.fsencode(what.path)], [descriptor] if descriptor >= 0 else [])
 
 
@@ -83,8 +81,8 @@ def receive(source: socket.socket) -> tuple[Message, int] | None:
     data, descriptors, _, _ = socket.recv_fds(source, MOST, 1)
     if not data:
         return None
-    call, file, first, second, third = _REQUEST.unpack_from(data)
-    message = Message(Call(call), file, first, second, third, os.fsdecode(data[_REQUEST.size :]))
+    call, file, first, second = _REQUEST.unpack_from(data)
+    message = Message(Call(call), file, first, second, os.fsdecode(data[_REQUEST.size :]))
     return message, descriptors[0] if descriptors else -1
 
 
