@@ -95,3 +95,20 @@ def test_a_package_is_fetched_once_and_nothing_is_half_done(tmp_path: Path, monk
     assert (npm.fetch("thing@1") / "data.txt").read_text() == "here"
     npm_that(programs, "exit 1")
     assert npm.fetch("thing@1") == npm.kept("thing@1")
+
+
+@pytest.mark.parametrize("command", [
+    "tar czf thing-2.tgz -P --transform 's,^,../,' -C {content} package/data.txt",
+    "ln -s /etc/passwd {content}/package/link; tar czf thing-2.tgz -C {content} package"])  # fmt: skip
+def test_a_package_writes_nothing_elsewhere(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs, content = tmp_path / "bin", tmp_path / "content"
+    programs.mkdir()
+    (content / "package").mkdir(parents=True)
+    (content / "package" / "data.txt").write_text("here")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", os.pathsep.join((str(programs), os.defpath)))
+    npm_that(programs, command.format(content=content))
+    with pytest.raises(RuntimeError, match="thing@2 holds '.*', which is no file of a package"):
+        npm.fetch("thing@2")
+    assert not npm.kept("thing@2").parent.exists()
+    assert list((tmp_path / "cache").rglob("data.txt")) == []

@@ -42,14 +42,32 @@ def fetch(package: str) -> Path:
         if done.returncode or not archives:
             raise RuntimeError(f"npm could not fetch {package}:\n{done.stderr.strip() or done.stdout.strip()}")
         unpacked = Path(scratch) / "unpacked"
-        with tarfile.open(archives[0]) as archive:
-            archive.extractall(unpacked, filter="data")
+        _unpack(archives[0], unpacked, package)
         try:
             os.rename(unpacked, folder.parent)
         except OSError:  # somebody else was first
             if not folder.is_dir():
                 raise
     return folder
+
+
+def _unpack(path: Path, folder: Path, package: str) -> None:
+    """Writes the files of an archive beneath a folder, as those of a package are; Python before 3.11.4 has no filters.
+
+    Raises:
+      RuntimeError: if it holds anything else, or something that belongs elsewhere.
+    """
+    with tarfile.open(path) as archive:
+        for member in archive:
+            place = Path(os.path.normpath(folder / member.name))
+            if not (member.isfile() or member.isdir()) or not place.is_relative_to(folder):
+                raise RuntimeError(f"{package} holds {member.name!r}, which is no file of a package")
+            source = archive.extractfile(member)
+            if source is None:
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with source, open(place, "wb") as out:
+                shutil.copyfileobj(source, out)
 
 
 def main() -> int:

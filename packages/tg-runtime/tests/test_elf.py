@@ -287,6 +287,15 @@ def test_a_shared_object_runs(tmp_path: Path) -> None:
     assert ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(memory.function("both"))(0.0) == 102.0
 
 
+def _in_its_library(symbol: str) -> int | None:
+    """Where the C library or the one of mathematics has a function, whatever the program has for it."""
+    for name in ("libm.so.6", "libc.so.6"):
+        found = getattr(ctypes.CDLL(name), symbol, None)
+        if found is not None:
+            return ctypes.cast(found, ctypes.c_void_p).value
+    return None
+
+
 @pytest.mark.parametrize(
     "options", [(), ("-Wl,-z,norelro",), ("-Wl,-z,separate-code",), ("-Wl,-z,max-page-size=65536",)]
 )
@@ -309,8 +318,11 @@ def test_a_shared_object_is_in_memory_as_the_systems_loader_puts_it(tmp_path: Pa
     assert compared > 12000
     table = {s.name: s for s in layout.file.sections}[".got"]
     words = range(table.address + 24, table.address + table.size, 8)
+    # a program that is not position-independent has entries of its own for functions that it calls: those are their
+    # addresses everywhere but in slots for calls, which lead to the library (x86-64 psABI, "Function Addresses")
+    called = layout.image(base, _in_its_library)
     for at in words:
-        assert image[at : at + 8] == ctypes.string_at(base + at, 8)
+        assert ctypes.string_at(base + at, 8) in (image[at : at + 8], called[at : at + 8])
 
 
 def test_parts_that_overlap_or_are_misaligned(tmp_path: Path) -> None:
