@@ -101,6 +101,7 @@ def test_numbers_of_python_adapt(operation: str, number: Any) -> None:
             assert got.dtype.name == of(want, operation), (name, number)
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
 def test_as_pytorch_has_it() -> None:
     torch: Any = pytest.importorskip("torch")
     shapes = ((2,), ())
