@@ -260,6 +260,15 @@ class Library(ABC):
         """That of real numbers along the last axis, without the conjugates."""
         raise Unsupported(f"{self.name} has no Fourier transform")
 
+    @property
+    def linalg(self) -> Any:
+        """The library's module of decompositions, whose functions all libraries call alike."""
+        raise Unsupported(f"{self.name} decomposes no matrices")
+
+    def triangular_factors(self, x: Tensor) -> Tensor:
+        """Both triangles of a matrix, by elimination with partial pivoting, in one."""
+        raise Unsupported(f"{self.name} has no LU decomposition")
+
     def sort(self, x: Tensor) -> Tensor:
         """The elements in order along the last axis."""
         raise Unsupported(f"{self.name} sorts nothing here")

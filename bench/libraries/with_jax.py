@@ -37,6 +37,8 @@ class Jax(Library):
         return int(passed + plan.temp_size_in_bytes)
 
     def array(self, values: Array, dtype: str = "") -> Tensor:
+        if values.dtype == np.float64:
+            raise Unsupported("jax computes in float32 unless the whole process is told otherwise")
         return self.np.asarray(values, dtype or None).block_until_ready()
 
     def host(self, x: Tensor) -> Array:
@@ -189,6 +191,13 @@ class Jax(Library):
 
     def real_fourier(self, x: Tensor) -> Tensor:
         return self.np.fft.rfft(x)
+
+    @property
+    def linalg(self) -> Any:
+        return self.np.linalg
+
+    def triangular_factors(self, x: Tensor) -> Tensor:
+        return import_module("jax.scipy.linalg").lu_factor(x)[0]
 
     def sort(self, x: Tensor) -> Tensor:
         return self.np.sort(x, -1)

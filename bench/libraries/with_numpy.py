@@ -127,6 +127,10 @@ class Numpy(Library):
     def real_fourier(self, x: Tensor) -> Tensor:
         return np.fft.rfft(x)
 
+    @property
+    def linalg(self) -> Any:
+        return np.linalg
+
     def sort(self, x: Tensor) -> Tensor:
         return np.sort(x, -1)
 

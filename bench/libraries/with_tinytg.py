@@ -295,6 +295,13 @@ class TinyTG(Tensors):
 
         return Case(run, np.asarray, self.mode)
 
+    @property
+    def linalg(self) -> Any:
+        return self.loops.linalg
+
+    def triangular_factors(self, x: Tensor) -> Tensor:
+        return self.loops.linalg.lu_factor(x)[0]
+
     def training_of_rows(self, table: Array, index: Array, lr: float, adam: bool) -> Case:
         held, batch = self.parameter(table), self.array(index)
         optimizer = (self.nn.optim.SparseAdam if adam else self.nn.optim.SGD)([held], lr=lr)

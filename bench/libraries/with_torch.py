@@ -178,6 +178,13 @@ class Torch(Library):
     def real_fourier(self, x: Tensor) -> Tensor:
         return self.torch.fft.rfft(x)
 
+    @property
+    def linalg(self) -> Any:
+        return self.torch.linalg
+
+    def triangular_factors(self, x: Tensor) -> Tensor:
+        return self.torch.linalg.lu_factor(x)[0]
+
     def sort(self, x: Tensor) -> Tensor:
         return x.sort(-1).values
 

@@ -8,6 +8,7 @@ from . import (
     chat,
     convolution,
     decode,
+    decompositions,
     dispatch,
     fourier,
     gemm,
@@ -23,7 +24,7 @@ from . import (
 _registry = Registry()
 for _module in (
     gemm, convolution, attention, streaming, scatter, ordering, dispatch, training, language, models, decode, chat,
-    recurrent, fourier,
+    recurrent, fourier, decompositions,
 ):  # fmt: skip
     _module.register(_registry)
 

@@ -1,0 +1,112 @@
+"""Decompositions of matrices: of a size that blocks divide, in single precision, and of a prime one, in double."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..case import Array, aligned, normal
+from ..workload import Goal, Registry
+
+SIZE, PRIME = 512, 509
+SIDES = 3  # right sides of a system that has few
+COLD = ("cholesky", "solve", "qr", "eigh", "svd", "eig")
+
+
+def general(n: int) -> list[Array]:
+    """A matrix of normally distributed numbers."""
+    return [normal(n, n)]
+
+
+def symmetric(n: int) -> list[Array]:
+    """The symmetric part of one."""
+    x = normal(n, n)
+    return [aligned((x + x.T) / 2)]
+
+
+def definite(n: int) -> list[Array]:
+    """A positive definite matrix, whose condition is about 10."""
+    x = normal(n, n)
+    return [aligned(x @ x.T / np.float32(n) + np.eye(n, dtype=np.float32) / 2)]
+
+
+def system(n: int) -> list[Array]:
+    """A matrix, and as many right sides as it has rows."""
+    return [normal(n, n), normal(n, n, seed=1)]
+
+
+def few_sides(n: int) -> list[Array]:
+    """A matrix, and a few right sides."""
+    return [normal(n, n), normal(n, SIDES)]
+
+
+def logarithm(library: Any, a: Any) -> Any:
+    """The logarithm of the determinant's magnitude: the determinant itself is beyond all floats."""
+    return library.linalg.slogdet(a)[1]
+
+
+def triangles(library: Any, a: Any) -> Any:
+    """Both factors of a decomposition whose columns may have other signs."""
+    q, r = library.linalg.qr(a)
+    return abs(q) + abs(r)
+
+
+def spectrum(library: Any, a: Any) -> Any:
+    """The matrix again, made of its eigenvalues and eigenvectors."""
+    values, vectors = library.linalg.eigh(a)
+    return (vectors * values) @ library.transposed(vectors)
+
+
+def singular(library: Any, a: Any) -> Any:
+    """The matrix again, made of its singular values and vectors."""
+    u, s, vh = library.linalg.svd(a, full_matrices=False)
+    return (u * s) @ vh
+
+
+def eigenvalues(library: Any, a: Any) -> Any:
+    """Magnitudes of the eigenvalues in order, times the lengths of the eigenvectors, which are 1."""
+    values, vectors = library.linalg.eig(a)
+    return library.sort(abs(values)) * (abs(vectors) ** 2).sum(0)
+
+
+def register(registry: Registry) -> None:
+    """Appends the workloads of this module."""
+    torch_first = ("torch", "jax")
+    named: tuple[tuple[str, Callable[[int], list[Array]], Callable[..., Any]], ...] = (
+        ("cholesky", definite, lambda library, a: library.linalg.cholesky(a)),
+        ("solve", system, lambda library, a, b: library.linalg.solve(a, b)),
+        (f"solve, {SIDES} sides", few_sides, lambda library, a, b: library.linalg.solve(a, b)),
+        ("inv", general, lambda library, a: library.linalg.inv(a)),
+        ("slogdet", general, logarithm),
+        ("lu", general, lambda library, a: library.triangular_factors(a)),
+        ("qr", general, triangles),
+        ("eigh", symmetric, spectrum),
+        ("eigvalsh", symmetric, lambda library, a: library.linalg.eigvalsh(a)),
+        ("svd", general, singular),
+        ("svdvals", general, lambda library, a: library.linalg.svdvals(a)),
+        ("eig", general, eigenvalues),
+        (f"lstsq, {SIDES} sides", few_sides, lambda library, a, b: library.linalg.lstsq(a, b)[0]),
+        ("pinv", general, lambda library, a: library.linalg.pinv(a)),
+    )
+    for name, arrays, function in named:
+        for n, dtype, tolerance in ((SIZE, "float32", 2e-2), (PRIME, "float64", 1e-4)):
+
+            def drawn(arrays: Callable[[int], list[Array]] = arrays, n: int = n, dtype: str = dtype) -> list[Array]:
+                return [aligned(one.astype(dtype)) for one in arrays(n)]
+
+            registry.kernel(
+                f"{name}, {dtype} {n}", "decompositions", drawn, function, "ms", 1.0, tolerance=tolerance,
+                goals=(Goal("torch", 0.2),), cold=n == SIZE and name in COLD,
+                reference=torch_first if name == "lu" else ("numpy", *torch_first),
+            )  # fmt: skip
+    for n in (SIZE, PRIME):
+        registry.gradient(
+            f"gradient of cholesky, float32 {n}", "decompositions", lambda n=n: definite(n),
+            lambda library, a: library.linalg.cholesky(a), (n, n), tolerance=1e-3, goals=(Goal("torch", 0.2),),
+        )  # fmt: skip
+        registry.gradient(
+            f"gradient of solve, float32 {n}", "decompositions", lambda n=n: few_sides(n),
+            lambda library, a, b: library.linalg.solve(a, b), (n, SIDES), tolerance=2e-2, goals=(Goal("torch", 0.2),),
+        )  # fmt: skip
