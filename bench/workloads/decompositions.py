@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,10 +104,10 @@ def register(registry: Registry) -> None:
             )  # fmt: skip
     for n in (SIZE, PRIME):
         registry.gradient(
-            f"gradient of cholesky, float32 {n}", "decompositions", lambda n=n: definite(n),
+            f"gradient of cholesky, float32 {n}", "decompositions", partial(definite, n),
             lambda library, a: library.linalg.cholesky(a), (n, n), tolerance=1e-3, goals=(Goal("torch", 0.2),),
         )  # fmt: skip
         registry.gradient(
-            f"gradient of solve, float32 {n}", "decompositions", lambda n=n: few_sides(n),
+            f"gradient of solve, float32 {n}", "decompositions", partial(few_sides, n),
             lambda library, a, b: library.linalg.solve(a, b), (n, SIDES), tolerance=2e-2, goals=(Goal("torch", 0.2),),
         )  # fmt: skip
