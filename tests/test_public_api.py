@@ -19,6 +19,7 @@ MODULES = (
     "tinytg.nn.init", "tinytg.nn.utils", "tinytg.nn.utils.rnn", "tinytg.nn.data", "tinytg.nn.datasets", "tinytg.nn.amp",
     "tinytg.nn.lr_scheduler", "tinytg.nn.state",
     "tinytg.linalg", "tinytg.fft", "tinytg.special", "tinytg.signal.windows", "tinytg.text", "tinytg.language",
+    "tinytg.functions",
 )  # fmt: skip
 FILE = Path(__file__).parent / "data" / "public_api.txt"
 

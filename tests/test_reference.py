@@ -10,7 +10,7 @@ import pytest
 
 import tinytg
 from tg_frontend.keywords import other_names
-from tinytg import nn
+from tinytg import functions, nn
 
 MODULES = ("array_api", "fft", "language", "linalg", "nn", "signal", "special", "text")
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
@@ -29,6 +29,7 @@ def _public() -> set[str]:
     names |= {f"tinytg.signal.windows.{name}" for name in tinytg.signal.windows.__all__}
     names |= {f"tinytg.language.{name}" for name in tinytg.language.__all__}
     names |= {f"tinytg.text.{name}" for name in tinytg.text.__all__}
+    names |= {f"tinytg.functions.{name}" for name in functions.__all__}
     modules = {
         "functional": nn.functional, "optim": nn.optim, "lr_scheduler": nn.lr_scheduler, "state": nn.state,
         "optim.swa_utils": nn.optim.swa_utils, "init": nn.init, "utils": nn.utils, "utils.rnn": nn.utils.rnn,

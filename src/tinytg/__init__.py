@@ -5,7 +5,11 @@ The names that a person types, from the layers that own them:
 >>> from tinytg import Tensor
 >>> (Tensor([1.0, 2.0, 3.0]) * 2).tolist()
 [2.0, 4.0, 6.0]
+
+Other names of PyTorch and numpy are found when they are asked for, as ``tinytg.cat``; see :mod:`tinytg.functions`.
 """
+
+from __future__ import annotations
 
 from tg_dtype import dtypes
 from tg_frontend import (
@@ -37,9 +41,28 @@ from tg_shape import Variable
 
 from . import array_api, fft, language, linalg, nn, signal, special, text
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = [
     "Context", "Device", "Function", "GlobalCounters", "Tensor", "TinyJit", "Variable", "array_api", "associative_scan",
     "autocast", "cond", "detect_anomaly", "dtypes", "fft", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev",
     "jvp", "language", "linalg", "nn", "scan", "set_detect_anomaly", "set_printoptions", "signal", "special", "text",
     "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Other names of PyTorch and numpy, found when they are asked for: see :mod:`tg_frontend.functions.names`."""
+    if name.startswith("__"):  # asked for by Python itself, while this is imported
+        raise AttributeError(f"module 'tinytg' has no attribute {name!r}", name=name)
+    from tg_frontend.functions.names import named
+
+    return named(name)
+
+
+def __dir__() -> list[str]:
+    from tg_frontend.functions.names import names
+
+    return sorted({*globals(), *names()})

@@ -33,6 +33,7 @@ import numpy as np
 
 from tinytg import Tensor, dtypes
 
+from . import names
 from .deliberate import REASONS, reason
 
 KINDS = ("float32", "float64", "int64", "int32", "bool", "bfloat16", "float16")
@@ -435,7 +436,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--share", default="0/1", metavar="I/N", help="every Nth operation, from the Ith")
     parser.add_argument("--json", metavar="PATH", help="where the rows go")
     parser.add_argument("--verbose", action="store_true", help="every difference, not the first two of each")
+    parser.add_argument("--names", action="store_true", help="which public names are here, or say what is used instead")
+    parser.add_argument("--write", action="store_true", help="with --names: write down those that are installed, first")
     options = parser.parse_args(arguments)
+    if options.names:
+        if options.write:
+            names.write()
+        text, missing = names.table(options.verbose)
+        print(text)
+        return int(missing > 0)
     import torch
     from torch.testing._internal.common_methods_invocations import op_db
 

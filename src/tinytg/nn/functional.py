@@ -259,3 +259,7 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    from tg_frontend.nn.functional import __getattr__  # noqa: F401

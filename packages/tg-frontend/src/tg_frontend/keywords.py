@@ -51,6 +51,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "indices": ("index",),
     "index": ("indices",),
     "steps": ("num",),
+    "stop": ("end",),
     "repeats": ("dims", "sizes"),
     "sz": ("num_features",),
     "vocab_size": ("num_embeddings",),
@@ -70,6 +71,7 @@ _CONVERTED: dict[str, tuple[tuple[str, ...], Callable[[Any], Sequence[Any]]]] = 
 
 _HARMLESS: dict[str, tuple[object, ...]] = {
     "out": (None,),
+    "generator": (None,),
     "inplace": (False,),
     "pin_memory": (False, None),
     "antialias": (False,),
@@ -84,12 +86,13 @@ _HARMLESS: dict[str, tuple[object, ...]] = {
 _IGNORED = ("memory_format", "non_blocking", "compute_mode", "layout")
 """Arguments of other libraries that are about speed alone, or about what there is one of here."""
 _REFUSED = {
+    "generator": "one stream of random numbers serves a program: manual_seed(), get_rng_state(), set_rng_state()",
     "out": "results are not written into another tensor; use its assign() with the result",
     "inplace": "tensors are not changed by this; take what it returns",
 }
 
 _VARIADIC = ("shape", "size", "sizes", "dims", "dim", "axes", "axis", "repeats", "tensors", "operands")
-_SELF = ("input", "tensors", "a")
+_SELF = ("input", "tensor", "tensors", "a")
 _TENSORS = ("A", "B", "Self", "Tensor")  # annotations
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool, int)}
 _EXPLAINED = (TypeError, ValueError, IndexError, OverflowError)
@@ -188,14 +191,15 @@ class _Signature:
         taken = [*names[:filled], *(name for name in kwargs if name in names)]
         out: dict[str, Any] = {}
         for name, value in kwargs.items():
+            if not args and self.bound and name in _SELF and name not in names:
+                args = (value,)
+                continue
             if name not in names and (name in _IGNORED or (name in _HARMLESS and value in _HARMLESS[name])):
                 continue
             known = self.respelled(name, taken)
             if known is not None:
                 out[known] = value
                 taken.append(known)
-            elif not args and self.bound and name in _SELF:
-                args = (value,)
             elif name in _CONVERTED and all(part in names for part in _CONVERTED[name][0]):
                 out.update(zip(_CONVERTED[name][0], _CONVERTED[name][1](value), strict=True))
             elif self.star is not None and name in _VARIADIC and len(args) <= self.positional:

@@ -34,7 +34,13 @@ def axes_of(x: B, axis: Axes, what: str) -> tuple[int, ...]:
 
 
 def kept(x: B, axes: tuple[int, ...], keepdim: bool) -> B:
-    """This reduced tensor without the reduced axes, unless they are to be kept."""
+    """This reduced tensor without the reduced axes, unless they are to be kept.
+
+    Raises:
+      TypeError: if ``keepdim`` is something else than True or False, as a dtype where numpy has that.
+    """
+    if keepdim is not True and keepdim is not False and keepdim not in (0, 1):
+        raise TypeError(f"keepdim is True or False, got {keepdim!r}")
     return x if keepdim else reshape(x, tuple(dim for i, dim in enumerate(x.shape) if i not in axes))
 
 

@@ -55,6 +55,20 @@ _GROUPS = {
     "retain_grad() asks for it": "retains_grad",
     "inference is Tensor.no_grad()": "is_inference volatile",
     "a gradient has its tensor's dtype": "grad_dtype",
+    "an index in square brackets, or index_put()": "index",
+    "tensors are on one device of one process": "is_distributed shard shard_ shard_like",
+    "load_state_dict() of a module does it": "module_load",
+    "it is the place of a tensor among a function's results, which nothing here asks for": "output_nr",
+    "draw with multinomial(), and weigh the logarithms of probabilities": "reinforce",
+    "it is the gradient of a slice, which backward() takes": "slice_inverse",
+    "it is requires_grad, of which an optimiser or requires_grad_() decides": "is_param is_param_ as_param",
+    "the graph is lazydata, of which schedule() makes kernels": "uop alu call ufix usum uprod linear_with_vars "
+    "schedule_linear",
+    "the greatest sizes of a Variable are its bounds": "max_shape max_numel",
+    "it is full() or const_like()": "const",
+    "it is empty()": "invalids",
+    "rand() and randint() draw, from threefry, as manual_seed() says": "random_bits threefry",
+    "nothing here decodes films": "decode_hevc_frame",
 }
 INSTEAD = {
     "callify": "TinyJit records a function with its kernels, and replays them",

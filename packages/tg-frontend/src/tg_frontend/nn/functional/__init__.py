@@ -48,6 +48,7 @@ from ...ops.regression import gaussian_nll_loss, huber_loss, kl_div, l1_loss, ms
 from ...ops.shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ...ops.similarity import cosine_similarity, pairwise_distance, pdist
 from ...ops.softmax import log_softmax, softmax, softmin
+from .absent import refused
 from .adaptive import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -234,3 +235,7 @@ __all__ = [
 
 offered(globals(), __all__, "functional", {"linear": "any", "pad": "both", "sigmoid": "both", "tanh": "both"})
 adapted_names(globals(), __all__)
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:  # who checks types is to see that a name is not there
+    __getattr__ = refused

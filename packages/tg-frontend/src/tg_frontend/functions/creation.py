@@ -1,0 +1,316 @@
+"""Tensors made of data, and of what is at each place."""
+
+from __future__ import annotations
+
+from tg_dtype import DType, dtypes
+from tg_runtime import Device
+
+from ..host.coerce import to_dtype
+from ..tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from ..array.base import DTypeLike
+
+
+def tensor(
+    data: Any, dtype: DTypeLike | None = None, device: str | None = None, requires_grad: bool | None = None
+) -> Tensor:
+    """A tensor of a copy of the data, which may be a tensor, too; that one's gradient does not go through it.
+
+    Args:
+      data: whatever ``Tensor`` takes, or a tensor.
+      dtype: a dtype, or its name; if not given, of numbers by kind, of arrays and tensors their own.
+      device: where the elements live; if not given, the default device, of a tensor its own.
+      requires_grad: see ``Tensor``.
+
+    Raises:
+      ValueError: if lists are ragged.
+      TypeError: if the data is something else.
+
+    Example:
+      >>> from tg_frontend.functions import tensor
+      >>> tensor([[1, 2], [3, 4]], dtype="float32")
+      Tensor([[1., 2.],
+              [3., 4.]])
+    """
+    if isinstance(data, Tensor):
+        return data.detach().new_tensor(data, device=device, dtype=dtype, requires_grad=requires_grad)
+    return Tensor(data, device=device, dtype=dtype, requires_grad=requires_grad)
+
+
+def as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+    """The data as a tensor: a tensor itself, if neither dtype nor device is another one; of anything else a copy.
+
+    Args:
+      data: whatever ``Tensor`` takes, or a tensor.
+      dtype: a dtype, or its name; if not given, see :func:`tensor`.
+      device: where the elements live.
+
+    Raises:
+      ValueError: if lists are ragged.
+      TypeError: if the data is something else.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import as_tensor
+      >>> x = Tensor([1.0, 2.0])
+      >>> as_tensor(x) is x, as_tensor([1.0, 2.0])
+      (True, Tensor([1., 2.]))
+    """
+    if not isinstance(data, Tensor):
+        return Tensor(data, device=device, dtype=dtype)
+    out = data if device is None else data.to(device)
+    return out if dtype is None else out.cast(dtype)
+
+
+def asarray(
+    obj: Any,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    copy: bool | None = None,
+    requires_grad: bool | None = None,
+) -> Tensor:
+    """:func:`as_tensor`, with a word about copies.
+
+    Args:
+      obj: whatever ``Tensor`` takes, or a tensor.
+      dtype: a dtype, or its name.
+      device: where the elements live.
+      copy: True for new memory in any case; False for none.
+      requires_grad: see ``Tensor``; where it is given, no gradient goes through to ``obj``.
+
+    Raises:
+      ValueError: if there is to be no copy, and there must be one.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import asarray
+      >>> x = Tensor([1.0, 2.0])
+      >>> asarray(x, copy=False) is x, asarray(x, copy=True) is x
+      (True, False)
+    """
+    out = as_tensor(obj, dtype, device)
+    if copy is False and out is not obj:
+        raise ValueError(f"asarray: a {type(obj).__name__} becomes {out.dtype.name} on {out.device} by a copy only")
+    if copy and out is obj:
+        out = out.clone()
+    return out if requires_grad is None else out.detach().requires_grad_(requires_grad)
+
+
+def from_numpy(array: Any) -> Tensor:
+    """A tensor of an array of numpy: a copy; ``Tensor.from_dlpack`` shares memory.
+
+    Raises:
+      TypeError: if it is no array.
+
+    Example:
+      >>> import numpy as np
+      >>> from tg_frontend.functions import from_numpy
+      >>> from_numpy(np.arange(3.0))
+      Tensor([0., 1., 2.], dtype=float64)
+    """
+    if type(array).__module__.partition(".")[0] != "numpy" or not hasattr(array, "dtype"):
+        raise TypeError(f"from_numpy: an array of numpy is wanted, got a {type(array).__name__}")
+    return Tensor(array)
+
+
+def frombuffer(buffer: Any, dtype: DTypeLike = "float32", count: int = -1, offset: int = 0) -> Tensor:
+    """A tensor of the bytes of something that has them: a copy.
+
+    Args:
+      buffer: bytes, a bytearray, a memoryview, an array of Python, ….
+      dtype: what the bytes are elements of.
+      count: how many elements; all that are there if negative.
+      offset: so many bytes are left out at the beginning.
+
+    Raises:
+      ValueError: if there are fewer bytes, or no whole number of elements.
+
+    Example:
+      >>> from tg_frontend.functions import frombuffer
+      >>> frombuffer(b"abcd", dtype="uint8", count=2, offset=1)
+      Tensor([98, 99], dtype=uint8)
+    """
+    view = memoryview(buffer)
+    raw = view.cast("B") if view.nbytes else memoryview(b"")
+    kind = to_dtype(dtype)
+    if not 0 <= offset <= len(raw):
+        raise ValueError(f"frombuffer: offset {offset} in a buffer of {len(raw)} bytes")
+    wanted = len(raw) - offset if count < 0 else count * kind.itemsize
+    if wanted > len(raw) - offset:
+        raise ValueError(f"frombuffer: {count} elements of {kind.name} behind {offset} of {len(raw)} bytes")
+    return Tensor(bytes(raw[offset : offset + wanted]), dtype=kind)
+
+
+def device(type: Any, index: int | None = None) -> str:
+    """The name of a device as tensors have it: PyTorch's object of this name is a string here.
+
+    Args:
+      type: a name, ``"cuda"`` or ``"cuda:1"``, in small letters or capitals.
+      index: which one of that kind.
+
+    Raises:
+      UnknownDevice: if no package offers such a device.
+      TypeError: if it is no name.
+
+    Example:
+      >>> from tg_frontend.functions import device
+      >>> device("cpu")
+      'CPU'
+    """
+    if not isinstance(type, str):
+        raise TypeError(f"device: the name of a device is wanted, got {type!r}")
+    return Device.canonicalize(type if index is None else f"{type}:{index}")
+
+
+def randint(
+    *bounds: Any, size: Sequence[int] | None = None, low: int | None = None, high: int | None = None,
+    dtype: DTypeLike | None = None, device: str | None = None, requires_grad: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """Integers from ``low``, or 0, to below ``high``, as PyTorch's function takes them; see ``Tensor.randint``.
+
+    Args:
+      bounds: ``high`` or both bounds, and the shape behind them, unless that is given by name.
+      size: the shape.
+      low: the least one.
+      high: the first that is too great.
+      dtype: of the elements; the default integer if not given.
+      device: where the elements live.
+      requires_grad: see ``Tensor``.
+
+    Raises:
+      TypeError: if there is no shape or no upper bound, or one is given twice.
+      ValueError: if the range is empty.
+
+    Example:
+      >>> from tg_frontend.functions import randint
+      >>> randint(3, 4, (2,)), randint(high=1, size=(1, 2))
+      (Tensor([3, 3]), Tensor([[0, 0]]))
+    """
+    given: list[Any] = list(bounds)
+    if size is None and given and isinstance(given[-1], (tuple, list)):
+        size = given.pop()
+    named = [bound for bound in (low, high) if bound is not None]
+    if size is None or len(given) > 2 or (given and named) or (high is None and not given):
+        raise TypeError("randint: an upper bound is wanted, perhaps a lower one before it, and a shape")
+    least, most = ([0, *given] if given else [low or 0, high])[-2:]
+    options: dict[str, Any] = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    return Tensor.randint(tuple(size), low=least, high=most, **options)
+
+
+def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
+    """Ones on the diagonal of a square, as ``Tensor.eye``: shape (n, n).
+
+    Raises:
+      ValueError: if the size is negative.
+
+    Example:
+      >>> from tg_frontend.functions import identity
+      >>> identity(2)
+      Tensor([[1., 0.],
+              [0., 1.]])
+    """
+    return Tensor.eye(n, dtype=dtype)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Tensor:
+    """Ones on and below a diagonal, zeros above: shape (N, M).
+
+    Args:
+      N: how many rows.
+      M: how many columns; as many if not given.
+      k: which diagonal; 0 is the main one, and one above it is 1.
+      dtype: of the elements; the default float if not given.
+
+    Raises:
+      ValueError: if a size is negative.
+
+    Example:
+      >>> from tg_frontend.functions import tri
+      >>> tri(2, 3)
+      Tensor([[1., 0., 0.],
+              [1., 1., 0.]])
+    """
+    return Tensor.ones(N, N if M is None else M, dtype=dtype).tril(k)
+
+
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
+    """The place of each element along each axis: shape (len(dimensions), *dimensions).
+
+    Raises:
+      ValueError: if a size is negative.
+
+    Example:
+      >>> from tg_frontend.functions import indices
+      >>> indices((2, 3))
+      Tensor([[[0, 0, 0],
+               [1, 1, 1]],
+      <BLANKLINE>
+              [[0, 1, 2],
+               [0, 1, 2]]])
+    """
+    kind = dtypes.default_int if dtype is None else to_dtype(dtype)
+    shape = tuple(dimensions)
+    if not shape:
+        return Tensor.zeros(0, dtype=kind)
+    places = [Tensor.arange(n, dtype=kind).reshape([-1 if i == axis else 1 for i in range(len(shape))]).expand(*shape)
+              for axis, n in enumerate(shape)]  # fmt: skip
+    return places[0].stack(*places[1:])
+
+
+def fromfunction(
+    function: Callable[..., Any], shape: Sequence[int], *, dtype: DTypeLike = float, **kwargs: Any
+) -> Any:  # fmt: skip
+    """What a function gives of the places of all elements: it is called once, with a tensor for each axis.
+
+    Args:
+      function: takes ``len(shape)`` tensors of this shape, and the keywords.
+      shape: of the places.
+      dtype: of the places.
+
+    Raises:
+      ValueError: if a size is negative.
+
+    Example:
+      >>> from tg_frontend.functions import fromfunction
+      >>> fromfunction(lambda i, j: i * 10 + j, (2, 3), dtype=int)
+      Tensor([[ 0,  1,  2],
+              [10, 11, 12]], dtype=int64)
+    """
+    return function(*indices(shape, dtype), **kwargs)
+
+
+def geomspace(
+    start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None
+) -> Tensor:
+    """Numbers from one to another, each a fixed multiple of the one before: shape (num,).
+
+    Args:
+      start: the first one.
+      stop: the last one, or where the next would be.
+      num: how many.
+      endpoint: whether ``stop`` is the last one.
+      dtype: of the elements; the default float if not given.
+
+    Raises:
+      ValueError: if one of the bounds is 0, or they have two signs; if fewer than none are wanted.
+
+    Example:
+      >>> from tg_frontend.functions import geomspace
+      >>> geomspace(1.0, 1000.0, num=4)
+      Tensor([   1.,   10.,  100., 1000.])
+    """
+    if start * stop <= 0:
+        raise ValueError(f"geomspace: from {start} to {stop} no multiple leads through numbers of one sign")
+    if num < 0:
+        raise ValueError(f"geomspace: {num} numbers are wanted")
+    kind: DType = dtypes.default_float if dtype is None else to_dtype(dtype)
+    ratio = (stop / start) ** (1 / max(num - 1 if endpoint else num, 1))
+    values = [start * ratio**i for i in range(num)]
+    if endpoint and num > 1:
+        values[-1] = stop
+    return Tensor([float(value) for value in values], dtype=dtypes.float64).cast(kind)

@@ -1,0 +1,163 @@
+"""What a name at the top of the package means, found when somebody asks for it.
+
+Names of PyTorch and numpy lead, in this order, to what is written in this folder; a dtype or a number; a method of
+Tensor, called with the tensor first; a function of another room. For the rest there are words: see :mod:`.absent`.
+Where the two libraries disagree, a name means what PyTorch's does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from functools import cache, update_wrapper
+
+from tg_dtype import DType, dtypes
+
+from .. import array_api, functions, linalg
+from ..array.operands import weak_dtype
+from ..host.coerce import is_arraylike
+from ..nn import functional
+from ..ops.absent import INSTEAD as OF_TENSORS
+from ..tensor import Tensor
+from .absent import INSTEAD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+_DTYPES = {
+    **dict.fromkeys(
+        """bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64 complex64 complex128
+        half float double cfloat cdouble short int long float8_e4m3fn float8_e5m2 float8_e4m3fnuz
+        float8_e5m2fnuz""".split()
+    ),
+    "bool_": "bool", "single": "float32", "csingle": "complex64", "intc": "int32", "int_": "int64", "intp": "int64",
+    "longlong": "int64", "uintc": "uint32", "uintp": "uint64", "ulonglong": "uint64", "ubyte": "uint8",
+    "ushort": "uint16", "uint": "uint64", "ulong": "uint64",
+}  # fmt: skip
+"""Dtypes of PyTorch and numpy by name; where the name of ours is another one, that."""
+_NUMBERS = {"e": math.e, "pi": math.pi, "inf": math.inf, "nan": math.nan, "euler_gamma": 0.57721566490153286061,
+            "newaxis": None, "True_": True, "False_": False, "little_endian": True}  # fmt: skip
+_OTHERS = {
+    "around": "round", "rint": "round", "power": "pow", "radians": "deg2rad", "degrees": "rad2deg",
+    "invert": "bitwise_not", "bitwise_invert": "bitwise_not", "left_shift": "lshift", "right_shift": "rshift",
+    "copy": "clone", "array_equal": "equal", "array_split": "tensor_split",
+}  # fmt: skip
+"""Names of numpy's functions, and of the methods that they are."""
+_SAME = {"array": "tensor", "asanyarray": "as_tensor"}
+"""Other names of functions of this folder."""
+_PROPERTIES = ("real", "imag", "shape", "ndim")
+"""Attributes of tensors for which both, or numpy, have functions."""
+_OF_NETWORKS = frozenset(
+    """adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear celu channel_shuffle conv1d conv2d conv3d conv_tbc
+    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity ctc_loss feature_alpha_dropout group_norm
+    hardshrink layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu
+    rms_norm rrelu rrelu_ threshold""".split()
+)  # fmt: skip
+"""Names of PyTorch that take the arguments of its function of this name in ``nn.functional``."""
+_OF_MATRICES = ("vecdot",)
+_OF_THE_STANDARD = frozenset(
+    """astype broadcast_arrays cumulative_prod cumulative_sum expand_dims isdtype matrix_transpose permute_dims
+    unique_all unique_counts unique_inverse unique_values unstack""".split()
+)  # fmt: skip
+"""Names of numpy that the array API standard has with the same arguments."""
+_WITH_AXES = {
+    "cumsum": "dim", "cumprod": "dim", "cummax": "dim", "cummin": "dim", "logcumsumexp": "dim", "flip": "dims",
+    "transpose": "dim0 and dim1", "swapaxes": "dim0 and dim1", "swapdims": "dim0 and dim1",
+}  # fmt: skip
+"""Methods whose axes may be left out, which means something else in numpy: functions want them given."""
+
+
+def _dtype(name: str) -> DType:
+    found: DType = getattr(dtypes, _DTYPES[name] or name)
+    return found
+
+
+def _of_property(name: str) -> Callable[..., Any]:
+    def function(input: Any) -> Any:
+        return getattr(input if isinstance(input, Tensor) else Tensor(input), name)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The attribute ``{name}`` of a tensor."
+    return function
+
+
+def _beside(number: Any, others: tuple[Any, ...]) -> Tensor:
+    """A number, or an array, as a tensor beside others: of their dtype and device where they have more to say."""
+    other = next((one for one in others if isinstance(one, Tensor)), None)
+    if other is None:
+        return Tensor(number)
+    if not isinstance(number, (bool, int, float, complex)):
+        return Tensor(number, device=other.device)
+    return Tensor(number, device=other.device, dtype=None if other.ndim else weak_dtype(other.dtype, number))
+
+
+def _of_method(name: str, known: str) -> Callable[..., Any]:
+    """A method as a function, for which numbers and arrays may stand first."""
+    method = getattr(Tensor, known)
+    if inspect.ismethod(method) or isinstance(inspect.getattr_static(Tensor, known), staticmethod):
+        return method  # type: ignore[no-any-return]
+    axes = _WITH_AXES.get(known)
+    fewest = 3 if axes and "and" in axes else 2
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if axes and len(args) + len(kwargs) < fewest:
+            raise TypeError(f"{name}: {axes} {'are' if fewest == 3 or axes == 'dims' else 'is'} to be given")
+        if args and not isinstance(args[0], Tensor):
+            if isinstance(args[0], (bool, int, float, complex)) or is_arraylike(args[0]):
+                args = (_beside(args[0], (*args[1:], *kwargs.values())), *args[1:])
+        return method(*args, **kwargs)
+
+    return update_wrapper(function, method)
+
+
+def _is_method(name: str) -> bool:
+    return not name.startswith("_") and name not in INSTEAD and callable(getattr(Tensor, name, None))
+
+
+def refused(name: str) -> NoReturn:
+    """Says what is used instead of a name that is not there, where that is known."""
+    said = f"module 'tinytg' has no attribute {name!r}"
+    why = INSTEAD.get(name) or OF_TENSORS.get(name)
+    raise AttributeError(f"{said}: {why}" if why else said, name=name)
+
+
+@cache
+def named(name: str) -> Any:
+    """What a name means.
+
+    Raises:
+      AttributeError: if it means nothing; the message tells what is used instead, where that is known.
+
+    Example:
+      >>> from tg_frontend.functions.names import named
+      >>> named("float16"), named("power")(2.0, 3.0)
+      (dtypes.float16, Tensor(8.))
+    """
+    own = _SAME.get(name, name)
+    if own in functions.__all__:
+        return getattr(functions, own)
+    if name in _DTYPES:
+        return _dtype(name)
+    if name in _NUMBERS:
+        return _NUMBERS[name]
+    if name in _PROPERTIES:
+        return _of_property(name)
+    for names, home in ((_OF_NETWORKS, functional), (_OF_MATRICES, linalg), (_OF_THE_STANDARD, array_api)):
+        if name in names and hasattr(home, name):
+            return getattr(home, name)
+    if name == "dtype":
+        return DType
+    known = _OTHERS.get(name, name)
+    if _is_method(known) and name not in INSTEAD:
+        return _of_method(name, known)
+    refused(name)
+
+
+def names() -> list[str]:
+    """All names that :func:`named` finds."""
+    methods = [name for name in dir(Tensor) if _is_method(name)]
+    rooms = (_OF_NETWORKS, _OF_MATRICES, _OF_THE_STANDARD)
+    found = {*functions.__all__, *_SAME, *_DTYPES, *_NUMBERS, *_PROPERTIES, *_OTHERS, *methods, "dtype"}
+    return sorted(found.union(*rooms))

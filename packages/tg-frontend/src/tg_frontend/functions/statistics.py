@@ -1,0 +1,359 @@
+"""numpy's statistics: percentiles, averages, and reductions that leave NaN out."""
+
+from __future__ import annotations
+
+import math
+
+from tg_dtype import dtypes
+
+from ..tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..array.reduction import Axes
+    from ..ops.order_statistics import Interpolation
+
+
+def percentile(
+    x: Tensor, q: Any, axis: int | None = None, *, keepdim: bool = False, interpolation: Interpolation = "linear"
+) -> Tensor:
+    """The values below which q of 100 elements lie; see ``Tensor.quantile``.
+
+    Args:
+      x: the elements.
+      q: between 0 and 100: a number, several or a tensor of them, whose axis comes first.
+      axis: along which one; all elements if None.
+      keepdim: whether the axis stays, with size 1.
+      interpolation: what is taken between two elements.
+
+    Raises:
+      ValueError: if q is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import percentile
+      >>> percentile(Tensor([1.0, 2.0, 3.0, 5.0]), 50)
+      Tensor(2.5)
+    """
+    return x.quantile(_of_one(q), axis, keepdim, interpolation)
+
+
+def nanpercentile(
+    x: Tensor, q: Any, axis: int | None = None, *, keepdim: bool = False, interpolation: Interpolation = "linear"
+) -> Tensor:
+    """:func:`percentile`, with NaN left out.
+
+    Raises:
+      ValueError: if q is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import nanpercentile
+      >>> nanpercentile(Tensor([1.0, 2.0, float("nan"), 5.0]), 50)
+      Tensor(2.)
+    """
+    return x.nanquantile(_of_one(q), axis, keepdim, interpolation)
+
+
+def _of_one(q: Any) -> Any:
+    return q / 100 if isinstance(q, (Tensor, int, float)) else [each / 100 for each in q]
+
+
+def ptp(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    """The greatest element minus the least.
+
+    Raises:
+      IndexError: if an axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import ptp
+      >>> ptp(Tensor([[1.0, 5.0], [2.0, 2.5]]), axis=1)
+      Tensor([4. , 0.5])
+    """
+    return x.amax(axis, keepdim) - x.amin(axis, keepdim)
+
+
+def average(
+    x: Tensor, axis: int | None = None, weights: Any = None, returned: bool = False, *, keepdim: bool = False
+) -> Any:
+    """The mean, of elements with weights.
+
+    Args:
+      x: the elements.
+      axis: along which one; all elements if None.
+      weights: of the shape of ``x``, or one for each place along the axis; all the same if None.
+      returned: also give the sum of the weights.
+      keepdim: whether the axis stays, with size 1.
+
+    Raises:
+      ValueError: if the weights are of another shape.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import average
+      >>> average(Tensor([1.0, 2.0, 5.0]), weights=[1.0, 0.0, 3.0])
+      Tensor(4.)
+    """
+    if weights is None:
+        mean = x.mean(axis, keepdim)
+        return (mean, x.ones_like().cast(mean.dtype).sum(axis, keepdim)) if returned else mean
+    each = weights if isinstance(weights, Tensor) else Tensor(weights, device=x.device)
+    if each.shape != x.shape:
+        if axis is None or each.ndim != 1 or each.shape[0] != x.shape[axis]:
+            raise ValueError(f"average: weights of shape {each.shape} for elements of shape {x.shape}, axis {axis}")
+        each = each.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]).expand(*x.shape)
+    total = each.sum(axis, keepdim)
+    mean = (x * each).sum(axis, keepdim) / total
+    return (mean, total) if returned else mean
+
+
+def _extreme(x: Tensor, axis: Axes, keepdim: bool, greatest: bool) -> Tensor:
+    if x.dtype.kind != "float":
+        return x.amax(axis, keepdim) if greatest else x.amin(axis, keepdim)
+    nothing = x.isnan()
+    filled = nothing.where(-math.inf if greatest else math.inf, x)
+    found = filled.amax(axis, keepdim) if greatest else filled.amin(axis, keepdim)
+    return nothing.all(axis, keepdim).where(math.nan, found)
+
+
+def nanmax(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    """The greatest element, with NaN left out; NaN where there is nothing else.
+
+    Raises:
+      IndexError: if an axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import nanmax
+      >>> nanmax(Tensor([1.0, float("nan"), 3.0]))
+      Tensor(3.)
+    """
+    return _extreme(x, axis, keepdim, True)
+
+
+def nanmin(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    """The least element, with NaN left out; NaN where there is nothing else.
+
+    Raises:
+      IndexError: if an axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import nanmin
+      >>> nanmin(Tensor([1.0, float("nan"), 3.0]))
+      Tensor(1.)
+    """
+    return _extreme(x, axis, keepdim, False)
+
+
+def _place(x: Tensor, axis: int | None, keepdim: bool, greatest: bool) -> Tensor:
+    if x.dtype.kind != "float":
+        return x.argmax(axis, keepdim) if greatest else x.argmin(axis, keepdim)
+    flat = x.flatten() if axis is None else x
+    along = 0 if axis is None else axis
+    there = (flat == _extreme(flat, along, True, greatest)).cast(dtypes.int32)  # nowhere where all are NaN
+    place = there.argmax(along, keepdim)
+    place = there.amax(along, keepdim).ne(0).where(place, -1)
+    return place.reshape((1,) * x.ndim) if axis is None and keepdim else place
+
+
+def nanargmax(x: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
+    """The place of the first greatest element, with NaN left out; -1 where there is nothing else.
+
+    Args:
+      x: the elements.
+      axis: along which one; the place is that in all elements, row by row, if None.
+      keepdim: whether the axis stays, with size 1.
+
+    Raises:
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import nanargmax
+      >>> nanargmax(Tensor([1.0, float("nan"), 3.0]))
+      Tensor(2)
+    """
+    return _place(x, axis, keepdim, True)
+
+
+def nanargmin(x: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
+    """The place of the first least element, with NaN left out; -1 where there is nothing else.
+
+    Args:
+      x: the elements.
+      axis: along which one; the place is that in all elements, row by row, if None.
+      keepdim: whether the axis stays, with size 1.
+
+    Raises:
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import nanargmin
+      >>> nanargmin(Tensor([float("nan"), 4.0, 3.0]))
+      Tensor(2)
+    """
+    return _place(x, axis, keepdim, False)
+
+
+def _without(x: Tensor, value: float) -> Tensor:
+    return x.isnan().where(value, x) if x.dtype.kind == "float" else x
+
+
+def nanprod(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    """The product, with NaN left out.
+
+    Raises:
+      IndexError: if an axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import nanprod
+      >>> nanprod(Tensor([2.0, float("nan"), 3.0]))
+      Tensor(6.)
+    """
+    return _without(x, 1).prod(axis, keepdim)
+
+
+def nanvar(x: Tensor, axis: Axes = None, *, correction: float = 0, keepdim: bool = False) -> Tensor:
+    """The variance, with NaN left out; NaN where nothing is left to divide by.
+
+    Args:
+      x: the elements.
+      axis: along which ones; all elements if None.
+      correction: the sum of squares is divided by the number of elements minus this; numpy's ``ddof``.
+      keepdim: whether the axes stay, with size 1.
+
+    Raises:
+      IndexError: if an axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import nanvar
+      >>> nanvar(Tensor([1.0, float("nan"), 3.0]))
+      Tensor(1.)
+    """
+    if x.dtype.kind != "float":
+        return x.var(axis, keepdim, correction)
+    there = x.isnan().logical_not()
+    count = there.cast(x.dtype).sum(axis, True)
+    mean = _without(x, 0).sum(axis, True) / count
+    squares = there.where((there.where(x, 0) - mean).square(), 0).sum(axis, True)
+    left = count - correction
+    out = (left > 0).where(squares / left, math.nan)
+    return out if keepdim else out.reshape(x.amax(axis).shape)
+
+
+def nanstd(x: Tensor, axis: Axes = None, *, correction: float = 0, keepdim: bool = False) -> Tensor:
+    """The square root of :func:`nanvar`.
+
+    Raises:
+      IndexError: if an axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import nanstd
+      >>> nanstd(Tensor([1.0, float("nan"), 5.0]))
+      Tensor(2.)
+    """
+    return nanvar(x, axis, correction=correction, keepdim=keepdim).sqrt()
+
+
+def nancumsum(x: Tensor, axis: int | None = None) -> Tensor:
+    """Running sums, with NaN taken as 0; of all elements, row by row, if ``axis`` is None.
+
+    Raises:
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import nancumsum
+      >>> nancumsum(Tensor([1.0, float("nan"), 3.0]))
+      Tensor([1., 1., 4.])
+    """
+    kept = _without(x, 0)
+    return kept.flatten().cumsum(0) if axis is None else kept.cumsum(axis)
+
+
+def nancumprod(x: Tensor, axis: int | None = None) -> Tensor:
+    """Running products, with NaN taken as 1; of all elements, row by row, if ``axis`` is None.
+
+    Raises:
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import nancumprod
+      >>> nancumprod(Tensor([2.0, float("nan"), 3.0]))
+      Tensor([2., 2., 6.])
+    """
+    kept = _without(x, 1)
+    return kept.flatten().cumprod(0) if axis is None else kept.cumprod(axis)
+
+
+def histogram2d(
+    x: Tensor, y: Tensor, bins: Any = 10, range: Sequence[Sequence[float]] | None = None, density: bool = False,
+    weights: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """How many points lie in each field of a grid; see ``Tensor.histogramdd``.
+
+    Args:
+      x: first coordinates, shape (points,).
+      y: second coordinates, shape (points,).
+      bins: how many of each coordinate: a number, two, or two tensors of edges.
+      range: the least and the greatest value of each coordinate; those of the points if None.
+      density: divide by the number of points and the size of the fields.
+      weights: of the points, shape (points,).
+
+    Returns:
+      The counts, shape (bins of x, bins of y), and the edges along both.
+
+    Raises:
+      ValueError: if the points are no pairs.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import histogram2d
+      >>> histogram2d(Tensor([0.1, 0.9]), Tensor([0.1, 0.8]), bins=2, range=[(0, 1), (0, 1)])[0]
+      Tensor([[1., 0.],
+              [0., 1.]])
+    """
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(f"histogram2d: coordinates of shapes {x.shape} and {y.shape} are no points")
+    bounds = None if range is None else [bound for pair in range for bound in pair]
+    counts, edges = x.stack(y, dim=1).histogramdd(bins, bounds, weights, density)
+    return counts, edges[0], edges[1]
+
+
+def histogram_bin_edges(x: Tensor, bins: int = 10, range: tuple[float, float] | None = None) -> Tensor:
+    """The edges of bins of one width: shape (bins + 1,).
+
+    Args:
+      x: the elements.
+      bins: how many.
+      range: the outermost edges; the least and the greatest element if None, which are computed now.
+
+    Raises:
+      TypeError: if bins are no number: rules that choose one are numpy's.
+      ValueError: if there is none.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import histogram_bin_edges
+      >>> histogram_bin_edges(Tensor([1.0, 3.0]), bins=2)
+      Tensor([1., 2., 3.])
+    """
+    if not isinstance(bins, int):
+        raise TypeError(f"histogram_bin_edges: a number of bins is wanted, got {bins!r}")
+    if bins < 1:
+        raise ValueError(f"histogram_bin_edges: {bins} bins")
+    low, high = range if range is not None else (x.min().item(), x.max().item()) if x.numel() else (0.0, 1.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    kind = x.dtype if x.dtype.kind == "float" else dtypes.default_float
+    return Tensor.linspace(float(low), float(high), bins + 1, dtype=kind, device=x.device)

@@ -1,0 +1,30 @@
+"""Names of PyTorch's ``nn.functional`` that are not there: what is used here instead."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+_PROGRAMMING = "a part of how PyTorch's functions are written, not one of them"
+_GROUPS = {
+    "the products of a batch are one matmul; of groups of several sizes, one each": "grouped_mm",
+    "a scale beside a tensor multiplies it: (a.float() * scale) @ b is one kernel": "scaled_mm scaled_grouped_mm "
+    "ScalingType SwizzleType",
+    "nn.MultiheadAttention holds the weights; scaled_dot_product_attention takes what is projected": (
+        "multi_head_attention_forward"
+    ),
+    "it is channel_shuffle": "native_channel_shuffle",
+    "backward(), Tensor.gradient() and tinytg.grad compute gradients": "grad",
+    _PROGRAMMING: "BroadcastingList1 BroadcastingList2 BroadcastingList3 Callable GRID_SAMPLE_INTERPOLATION_MODES "
+    "GRID_SAMPLE_PADDING_MODES assert_int_or_pair boolean_dispatch handle_torch_function has_torch_function "
+    "has_torch_function_unary has_torch_function_variadic",
+}
+INSTEAD = {name: said for said, names in _GROUPS.items() for name in names.split()}
+"""What is used instead, by the name that is not there."""
+
+
+def refused(name: str) -> NoReturn:
+    """Says what is used instead of a name that is not there, where that is known."""
+    said = f"module 'tinytg.nn.functional' has no attribute {name!r}"
+    raise AttributeError(f"{said}: {INSTEAD[name]}" if name in INSTEAD else said, name=name)
