@@ -1,13 +1,18 @@
 """Matrix products of the software GPU of AMD against Python's integers: sums that are exact in any order.
 
-Where elements lie is said once more here: *RDNA3 Instruction Set Architecture* 7.9, *RDNA4* 7.12, *MI300* 7.1.
+Where elements lie is said once more here, as the manuals do: *RDNA3 Instruction Set Architecture* 7.9, *RDNA4* 7.12,
+*CDNA4* 7.1.4, 7.1.6 and 7.5; of sparse products also as AMD's tests of hardware say ("LayoutMatchesHardware").
 """
 
 from __future__ import annotations
 
+import functools
+import math
 import random
-import struct
-from collections.abc import Callable
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 
 import pytest
 
@@ -15,124 +20,415 @@ from tg_hcq.simulate.amd.architecture import architecture
 from tg_hcq.simulate.amd.isa import Row, table
 from tg_hcq.simulate.amd.registers import FLOATS
 from tg_hcq.simulate.amd.testing.lanes import LanesBench
-from tg_hcq.simulate.engine import Status, Wave
+from tg_hcq.simulate.engine import Status, Undecodable, Wave
+from tg_hcq.simulate.engine.testing import DOUBLE, HALF, SINGLE, Format
 
-A, B, C, D = 32, 48, 64, 96  # registers
-CASES = [
-    ("gfx1100", 32, "v_wmma_f32_16x16x16_f16"), ("gfx1100", 32, "v_wmma_f32_16x16x16_bf16"),
-    ("gfx1100", 32, "v_wmma_i32_16x16x16_iu8"), ("gfx1201", 32, "v_wmma_f32_16x16x16_f16"),
-    ("gfx1201", 32, "v_wmma_f32_16x16x16_bf16"), ("gfx1201", 32, "v_wmma_i32_16x16x16_iu8"),
-    ("gfx942", 64, "v_mfma_f32_16x16x4_f32"), ("gfx942", 64, "v_mfma_f32_32x32x2_f32"),
-    ("gfx942", 64, "v_mfma_f32_16x16x16_f16"), ("gfx942", 64, "v_mfma_f32_32x32x8_f16"),
-    ("gfx942", 64, "v_mfma_f32_16x16x16_bf16"), ("gfx942", 64, "v_mfma_f32_32x32x8_bf16"),
-    ("gfx942", 64, "v_mfma_i32_16x16x32_i8"), ("gfx942", 64, "v_mfma_i32_32x32x16_i8"),
-    ("gfx950", 64, "v_mfma_f32_16x16x32_f16"), ("gfx950", 64, "v_mfma_f32_32x32x16_bf16"),
-    *(("gfx1201", 32, f"v_wmma_f32_16x16x16_{x}_{y}") for x in ("fp8", "bf8") for y in ("fp8", "bf8")),
-    *(("gfx950", 64, f"v_mfma_f32_16x16x32_{x}_{y}") for x in ("fp8", "bf8") for y in ("fp8", "bf8")),
-    ("gfx950", 64, "v_mfma_i32_16x16x64_i8"), ("gfx950", 64, "v_mfma_i32_32x32x32_i8"),
-]  # fmt: skip
+A, B, C, D, INDEX = 32, 48, 64, 96, 128  # registers
+ARCHS = {"gfx1100": 32, "gfx1201": 32, "gfx942": 64, "gfx950": 64}
+REFUSED = {
+    r"v_mfma_(scale_)?f32_.*_f8f6f4|v_mfma_ld_scale_b32": "formats of 4 and 6 bits, and scales",
+    r"v_smfmac_.*_(16x16x128|32x32x64)_.*": "the manual's table of B is not what hardware was seen to do",
+}
+"""Products that are not executed, and why."""
+FORMATS = {"f16": HALF, "bf16": Format(8, 7), "f32": SINGLE, "xf32": SINGLE, "f64": DOUBLE}
 
 
-def encoded(number: int, of: str) -> int:
-    """A small integer as an element."""
-    if of in ("i8", "u8"):
-        return number & 0xFF
-    if of == "fp8":  # the number of 4 bits of exponent and 3 of fraction, looked for among all
-        return next(byte for byte in range(255) if byte != 127 and _small(byte) == number)
-    if of == "bf8":
-        return int.from_bytes(struct.pack("<e", number), "little") >> 8
-    if of == "f16":
-        return int.from_bytes(struct.pack("<e", number), "little")
-    bits = int.from_bytes(struct.pack("<f", number), "little")
-    return bits >> 16 if of == "bf16" else bits
+def names(arch: str) -> list[str]:
+    """The products of an architecture."""
+    return sorted({row.name for row in table(arch) if re.match(r"v_(s?wmma|s?mfma|swmmac|smfmac)", row.name)})
 
 
-def _small(byte: int) -> float:
-    exponent, fraction = byte >> 3 & 15, byte & 7
-    size = (8 + fraction) * 2.0 ** (exponent - 10) if exponent else fraction * 2.0**-9
-    return -size if byte >> 7 else size
+CASES = [(arch, name) for arch in ARCHS for name in names(arch) if not any(re.fullmatch(p, name) for p in REFUSED)]
 
 
-def layouts(arch: str, name: str) -> tuple[int, int, str, Callable[[int, int], list[tuple[int, int, int]]],
-                                           Callable[[int, int], tuple[int, int]]]:  # fmt: skip
-    """Size, inner dimension, element; of (row, k) register, lane and part; of (row, column) register and lane."""
-    _, _, _, shape, of, *_ = name.split("_")
-    size, _, inner = (int(n) for n in shape.split("x"))
-    bits = int(of.lstrip("bfipu"))
-    parts = 32 // bits
+@dataclass
+class Shape:
+    """A product, by its name and architecture."""
+
+    arch: str
+    name: str
+
+    def __post_init__(self) -> None:
+        found = re.fullmatch(r"v_(\w+?)_([a-z]+\d+)_(\d+)x\d+x(\d+)(?:_(\d+)b)?_(.+)", self.name)
+        assert found is not None, self.name
+        self.family, self.result, kinds = found[1], found[2], found[6]
+        self.size, self.inner, self.blocks = int(found[3]), int(found[4]), int(found[5] or 1)
+        pair = kinds.split("_") * 2
+        old = self.arch == "gfx942"
+        self.kinds = [f"{kind}z" if old and kind in ("fp8", "bf8") else kind for kind in pair[:2]]
+        self.bits = int(re.sub(r"\D", "", kinds[:4]) or 0) if not kinds.startswith("iu") else int(kinds[2:])
+        self.lanes = ARCHS[self.arch]
+        self.sparse = self.family in ("smfmac", "swmmac")
+        self.held = 16 if self.arch == "gfx1100" else self.lanes
+        self.per_lane = self.inner // (self.held // (self.size * self.blocks))
+
+    def operand(self, b: int, i: int, k: int, which: int) -> tuple[int, int]:
+        """The lane and the item in it of A[b, i, k] or B[b, k, i]."""
+        run = self.per_lane
+        if self.sparse and self.bits == 16 and (self.lanes == 32 or (which == 1 and self.per_lane == 16)):
+            run = 8
+        groups = self.inner // self.per_lane
+        part, item = k // run % groups, k // (run * groups) * run + k % run
+        return i + self.size * (b + self.blocks * part), item
+
+    def total(self, b: int, i: int, j: int) -> tuple[int, int]:
+        """The lane and the item in it of D[b, i, j]."""
+        if self.arch == "gfx1100":
+            return j + 16 * (i % 2), i // 2
+        if self.arch == "gfx1201":
+            return j + 16 * (i // 8), i % 8
+        h = 1 if self.result == "f64" else 4
+        b_i = math.ceil(64 / (self.size * self.size / h))
+        m_i = 64 // b_i // self.size
+        g = self.size // (h * m_i)
+        return j + self.size * (i // h % m_i + m_i * (b % b_i)), i % h + h * (i // (h * m_i) + g * (b // b_i))
+
+
+@functools.cache
+def bytes_of(kind: str) -> dict[Fraction, int]:
+    """The numbers of a format of 8 bits, by their definitions."""
+    exponents, bias = {"fp8": (4, 7), "bf8": (5, 15), "fp8z": (4, 8), "bf8z": (5, 16)}[kind]
+    fraction = 7 - exponents
+    found = dict[Fraction, int]()
+    for byte in range(255, -1, -1):
+        biased, rest = byte >> fraction & (1 << exponents) - 1, byte & (1 << fraction) - 1
+        if byte == 0x80 or (kind == "fp8" and byte & 0x7F == 0x7F) or (kind == "bf8" and biased == 31):
+            continue
+        size = Fraction(rest + (1 << fraction if biased else 0)) * Fraction(2) ** (max(biased, 1) - bias - fraction)
+        found[-size if byte >> 7 else size] = byte
+    return found
+
+
+@functools.cache
+def encoded(number: float, kind: str) -> int:
+    """A number as an element; of floats the nearest one."""
+    if kind in FORMATS:
+        return FORMATS[kind].round(Fraction(number))
+    if kind[-1] == "z" or kind in ("fp8", "bf8"):
+        return bytes_of(kind)[Fraction(number)]
+    return int(number) & (1 << int(kind[1:])) - 1
+
+
+@functools.cache
+def small(kind: str) -> list[float]:
+    """Numbers of a format of 8 bits whose products and sums are exact."""
+    return [float(n) for n in bytes_of(kind) if abs(n) <= 8 and (n * 8).denominator == 1]
+
+
+def drawn(kind: str, rng: random.Random) -> float:
+    """A small number that the element has, and whose products are exact."""
+    if kind[0] in "iu":
+        bits = int(kind[1:])
+        return rng.randrange(0, 1 << bits) if kind[0] == "u" else rng.randrange(-1 << bits - 1, 1 << bits - 1)
+    if kind in FORMATS:
+        return rng.randrange(-8, 9)
+    return rng.choice(small(kind))
+
+
+def row_of(arch: str, name: str, accumulators: bool = False) -> Row:
+    """The row whose result is in vector registers, or in accumulation registers."""
+    kind = "AReg" if accumulators else ("VReg", "AV")
+    rows = [row for row in table(arch) if row.name == name and row.operands["vdst"].register_class.startswith(kind)]
+    return next(row for row in rows if "src2" in [f for f, _ in row.fields] or "idx" in [f for f, _ in row.fields])
+
+
+class Bench:
+    """A product with random operands, and what must come.
+
+    Args:
+      how: fields beside the operands.
+      constant: whether C is the inline constant 4, or 4.0.
+    """
+
+    def __init__(self, shape: Shape, rng: random.Random, constant: bool = False) -> None:
+        self.shape, self.rng, self.constant = shape, rng, constant
+        self.bench = LanesBench(architecture(shape.arch, shape.lanes))
+        s = self.shape
+        self.signs = rng.randrange(4) if s.kinds[0].startswith("iu") else 0
+        self.kinds = [("i" if self.signs >> n & 1 else "u") + s.kinds[n][2:] if self.signs or s.kinds[0][:2] == "iu"
+                      else s.kinds[n] for n in (0, 1)]  # fmt: skip
+        size, inner = range(s.size), range(s.inner)
+        self.a, self.b = ([[[drawn(kind, rng) for _ in inner] for _ in size] for _ in range(s.blocks)]
+                          for kind in self.kinds)  # fmt: skip
+        self.c = [[[4 if constant else rng.randrange(-99, 100) for _ in size] for _ in size] for _ in range(s.blocks)]
+        self.rows = {register: [rng.getrandbits(32) for _ in range(s.lanes)] for register in range(32, 160)}
+        self.chosen = [[[sorted(rng.sample(range(4), 2)) for _ in range(s.inner // 4)] for _ in size]
+                       for _ in range(s.blocks)]  # fmt: skip
+
+    def put(self, register: int, lane: int, bit: int, bits: int, value: int) -> None:
+        """Writes some bits of a lane's registers."""
+        if bits == 64:
+            self.put(register, lane, bit + 32, 32, value >> 32)
+            bits, value = 32, value & 0xFFFFFFFF
+        word, shift = self.rows[register + bit // 32], bit % 32
+        word[lane] = word[lane] & ~((1 << bits) - 1 << shift) | value << shift
+
+    def operands(self, shift: int = 0) -> None:
+        """Writes A, B, and the index."""
+        s = self.shape
+        for block in range(s.blocks):
+            for i in range(s.size):
+                for k in range(s.inner):
+                    for which, matrix, first in ((0, self.a, A), (1, self.b, B)):
+                        lane, item = s.operand(block, i, k, which)
+                        if which == 0 and s.sparse:
+                            chosen = self.chosen[block][i][k // 4]
+                            if k % 4 not in chosen:
+                                continue
+                            item = item // 4 * 2 + chosen.index(k % 4)
+                            self.put(INDEX, lane, 2 * item + shift, 2, k % 4)
+                        value = encoded(matrix[block][i][k], self.kinds[which])
+                        for copy in (0, 16) if s.arch == "gfx1100" else (0,):
+                            self.put(first, lane + copy, s.bits * item, s.bits, value)
+
+    def addends(self, high: bool = False) -> None:
+        """Writes C, where the result is in place if the product is sparse."""
+        s = self.shape
+        for block in range(s.blocks):
+            for i in range(s.size):
+                for j in range(s.size):
+                    register, lane, bit, bits = self.place(block, i, j, high)
+                    self.put((D if s.sparse else C) + register, lane, bit, bits, encoded(self.c[block][i][j], s.result))
+
+    def place(self, block: int, i: int, j: int, high: bool = False) -> tuple[int, int, int, int]:
+        """Register, lane, bit and bits of an element of the result."""
+        s = self.shape
+        lane, item = s.total(block, i, j)
+        bits = int(s.result.lstrip("bfi"))
+        if bits == 16 and s.arch == "gfx1100":
+            return item, lane, 16 * high, 16
+        return bits * item // 32, lane, bits * item % 32, bits
+
+    def run(self, fields: Mapping[str, int], accumulators: bool = False, mode: int = FLOATS) -> Status:
+        """Executes it."""
+        s = self.shape
+        self.wave = Wave(self.bench.layout, rng=self.rng)
+        for register, values in self.rows.items():
+            self.wave.set_row(register, values)
+            if accumulators:
+                self.wave.set_row(256 + register, values)
+        self.wave.exec = (1 << s.lanes) - 1
+        self.wave.set_scalar("mode", mode)
+        c = 256 + C
+        if self.constant:
+            c = 128 + 4 if s.result == "i32" else 246
+        names = {"src0": 256 + A, "src1": 256 + B, "src2": 256 + INDEX if s.sparse else c, "idx": 256 + INDEX,
+                 "vdst": D, "src0_modifiers": 8 | self.signs & 1, "src1_modifiers": 8 | self.signs >> 1,
+                 "src2_modifiers": 8, **fields}  # fmt: skip
+        return self.bench.run(self.wave, row_of(s.arch, s.name, accumulators), names)
+
+    def check(self, high: bool = False, accumulators: bool = False, signs: tuple[int, int, int] = (1, 1, 1),
+              source: dict[int, int] | None = None) -> None:  # fmt: skip
+        """Compares the result; ``source`` is by which block of A each is multiplied."""
+        s = self.shape
+        for block in range(s.blocks):
+            a = self.a[block if source is None else source[block]]
+            for i in range(s.size):
+                left = [0 if s.sparse and k % 4 not in self.chosen[block][i][k // 4] else x for k, x in enumerate(a[i])]
+                for j in range(s.size):
+                    products = (x * y for x, y in zip(left, self.b[block][j], strict=True))
+                    wanted = encoded(signs[2] * self.c[block][i][j] + signs[0] * signs[1] * sum(products), s.result)
+                    register, lane, bit, bits = self.place(block, i, j, high)
+                    self.put(D + register, lane, bit, bits, wanted)
+        for register in range(D, INDEX):
+            got = list(self.wave.row(register + 256 * accumulators))
+            assert got == self.rows[register], f"{s.name}: v{register} is {got}, not {self.rows[register]}"
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize(("arch", "name"), CASES)
+def test_products(arch: str, name: str, constant: bool) -> None:
+    shape = Shape(arch, name)
+    if constant and (shape.sparse or shape.result == "bf16"):
+        constant = False
+    bench = Bench(shape, random.Random(f"{arch} {name} {constant}"), constant)
+    bench.operands()
+    if not constant:
+        bench.addends()
+    assert bench.run({}) is Status.BUDGET
+    bench.check()
+
+
+def test_what_is_not_executed_is_named() -> None:
+    """All other products are, and each reason holds for something."""
+    reasons = set[str]()
+    for arch, lanes in ARCHS.items():
+        handlers = {name.partition(".")[0] for name in LanesBench(architecture(arch, lanes)).instructions.handlers}
+        for name in names(arch):
+            why = {pattern for pattern in REFUSED if re.fullmatch(pattern, name)}
+            assert (name in handlers) != bool(why), (arch, name)
+            reasons |= why
+    assert reasons == set(REFUSED)
+
+
+@pytest.mark.parametrize("name", [n for n in names("gfx942") if re.search(r"_\d+b_(?!f64)", n)])
+def test_a_block_of_a_for_all_or_some(name: str) -> None:
+    """CBSZ and ABID (CDNA 4, 7.1.6.1): the lane ``l % S + S * ABID``, where ``S`` is 64 / 2 ** CBSZ."""
+    shape, rng = Shape("gfx942", name), random.Random(name)
+    for cbsz in range(1, shape.blocks.bit_length()):
+        bench = Bench(shape, rng)
+        bench.operands()
+        bench.addends()
+        abid, size = rng.randrange(1 << cbsz), 64 >> cbsz
+        assert bench.run({"cbsz": cbsz, "abid": abid}) is Status.BUDGET
+        bench.check(source={b: (b * shape.size % size + size * abid) // shape.size for b in range(shape.blocks)})
+    for fields in ({"cbsz": shape.blocks.bit_length()}, {"abid": 1}, {"cbsz": 1, "abid": 2}):
+        with pytest.raises(Undecodable, match="there is no block of A for cbsz"):
+            Bench(shape, rng).run(fields)
+
+
+PERMUTATIONS = {
+    1: lambda lane: lane % 32, 2: lambda lane: lane % 32 + 32, 3: lambda lane: (lane + 16) % 64,
+    4: lambda lane: lane % 16, 5: lambda lane: lane % 16 + 16, 6: lambda lane: lane % 16 + 32,
+    7: lambda lane: lane % 16 + 48,
+}  # fmt: skip
+"""Which lane another one takes B from, by BLGP (CDNA 4, table 29)."""
+
+
+@pytest.mark.parametrize("blgp", PERMUTATIONS)
+@pytest.mark.parametrize("name", ["v_mfma_f32_4x4x1_16b_f32", "v_mfma_f32_16x16x16_f16", "v_mfma_f32_32x32x2_f32",
+                                  "v_mfma_i32_16x16x4_4b_i8"])  # fmt: skip
+def test_lanes_of_b(name: str, blgp: int) -> None:
+    shape = Shape("gfx942", name)
+    bench = Bench(shape, random.Random(f"{name} {blgp}"))
+    bench.operands()
+    bench.addends()
+    assert bench.run({"blgp": blgp}) is Status.BUDGET
+    held = {shape.operand(b, j, k, 1): bench.b[b][j][k]
+            for b in range(shape.blocks) for j in range(shape.size) for k in range(shape.inner)}  # fmt: skip
+    for b in range(shape.blocks):
+        for j in range(shape.size):
+            for k in range(shape.inner):
+                lane, item = shape.operand(b, j, k, 1)
+                bench.b[b][j][k] = held[PERMUTATIONS[blgp](lane), item]
+    bench.check()
+
+
+@pytest.mark.parametrize("blgp", range(1, 8))
+@pytest.mark.parametrize("name", ["v_mfma_f64_16x16x4_f64", "v_mfma_f64_4x4x4_4b_f64"])
+def test_signs_of_doubles(name: str, blgp: int) -> None:
+    """BLGP negates A, B and C; CBSZ and ABID are ignored, and so is MODE (CDNA 4, 7.1.6.4 and 7.4)."""
+    bench = Bench(Shape("gfx942", name), random.Random(f"{name} {blgp}"))
+    bench.operands()
+    bench.addends()
+    assert bench.run({"blgp": blgp, "cbsz": 1, "abid": 3}, mode=0x0F) is Status.BUDGET
+    first, second, third = (-1 if blgp >> n & 1 else 1 for n in range(3))
+    bench.check(signs=(first, second, third))
+
+
+@pytest.mark.parametrize("name", ["v_mfma_f32_32x32x8_f16", "v_mfma_f64_16x16x4_f64", "v_mfma_i32_4x4x4_16b_i8"])
+def test_results_in_accumulation_registers(name: str) -> None:
+    bench = Bench(Shape("gfx942", name), random.Random(name))
+    bench.operands()
+    bench.addends()
+    assert bench.run({"vdst": D}, accumulators=True) is Status.BUDGET
+    bench.check(accumulators=True)
+
+
+@pytest.mark.parametrize("name", ["v_wmma_f16_16x16x16_f16", "v_wmma_bf16_16x16x16_bf16"])
+def test_results_in_upper_halves(name: str) -> None:
+    """OPSEL[2] says in which halves C and D are; the others stay (RDNA 3, 7.9)."""
+    bench = Bench(Shape("gfx1100", name), random.Random(name))
+    bench.operands()
+    bench.addends(high=True)
+    assert bench.run({"src2_modifiers": 12}) is Status.BUDGET
+    bench.check(high=True)
+
+
+@pytest.mark.parametrize(("arch", "name"), [
+    ("gfx1100", "v_wmma_f32_16x16x16_f16"), ("gfx1201", "v_wmma_f16_16x16x16_f16"),
+    ("gfx1201", "v_swmmac_f32_16x16x32_bf16"), ("gfx1201", "v_wmma_f32_16x16x16_fp8_bf8"),
+])  # fmt: skip
+def test_signs_of_floats(arch: str, name: str) -> None:
+    """NEG_LO and NEG_HI together negate A and B; of C one negates, and the other takes the sign away before."""
+    shape = Shape(arch, name)
+    for which in range(5):
+        bench = Bench(shape, random.Random(f"{name} {which}"))
+        bench.operands()
+        bench.addends()
+        row = [field for field, _ in row_of(arch, name).fields]
+        field = ("src0_modifiers", "src1_modifiers", "src2_modifiers")[min(which, 2)]
+        if field not in row:
+            continue
+        value = 3 if which < 2 else which - 1
+        assert bench.run({field: 8 | value}) is Status.BUDGET
+        if which > 2:
+            bench.c = [[[abs(n) for n in columns] for columns in rows] for rows in bench.c]
+        signs = [-1 if which == n else 1 for n in range(3)]
+        signs[2] = -1 if which in (2, 4) else 1
+        bench.check(signs=(signs[0], signs[1], signs[2]))
     if arch == "gfx1100":
-        return size, inner, of, lambda i, k: [(k // parts, i + copy, k % parts) for copy in (0, 16)], lambda i, j: (
-            i // 2, j + 16 * (i % 2))  # fmt: skip
-    groups = (32 if arch == "gfx1201" else 64) // size
-    run = inner // groups
-
-    def of_k(i: int, k: int) -> list[tuple[int, int, int]]:
-        return [(k % run // parts, i + size * (k // run), k % parts)]
-
-    if arch == "gfx1201":
-        return size, inner, of, of_k, lambda i, j: (i % 8, j + 16 * (i // 8))
-    if size == 16:
-        return size, inner, of, of_k, lambda i, j: (i % 4, j + 16 * (i // 4))
-    return size, inner, of, of_k, lambda i, j: (i // 8 * 4 + i % 4, j + 32 * (i // 4 % 2))
+        with pytest.raises(Undecodable, match="every other element"):
+            Bench(shape, random.Random(1)).run({"src0_modifiers": 9})
 
 
-def row_of(arch: str, name: str) -> Row:
-    """The row whose result is in vector registers and is not also C."""
-    rows = [row for row in table(arch) if row.name == name and row.operands["vdst"].register_class.startswith("VReg")]
-    return next(row for row in rows if "src2" in [field for field, _ in row.fields])
+@pytest.mark.parametrize(("arch", "name"), [c for c in CASES if Shape(*c).sparse])
+def test_sets_of_indices(arch: str, name: str) -> None:
+    """An index register holds as many as fit; CBSZ selects the first (CDNA 4, 7.5), and there are no others."""
+    shape, rng = Shape(arch, name), random.Random(name)
+    kept = shape.per_lane
+    fields = [field for field, _ in row_of(arch, name).fields]
+    for number in range(32 // kept):
+        bench = Bench(shape, rng)
+        bench.operands(shift=number * kept)
+        bench.addends()
+        if shape.lanes == 32 and "index_key_16bit" not in fields:
+            assert number == 0
+        how = {"index_key_16bit": number} if shape.lanes == 32 else {"abid": number}
+        assert bench.run(how) is Status.BUDGET
+        bench.check()
+    if shape.lanes == 64:
+        bench = Bench(shape, rng)
+        bench.operands()
+        bench.addends()
+        assert bench.run({"cbsz": 2, "abid": 1}) is Status.BUDGET
+        bench.check()
+        for how in ({"abid": 32 // kept}, {"cbsz": 4}):
+            with pytest.raises(Undecodable, match="there is no index"):
+                Bench(shape, rng).run(how)
 
 
-@pytest.mark.parametrize(("arch", "lanes", "name"), CASES)
-def test_products(arch: str, lanes: int, name: str) -> None:
-    rng = random.Random(name)
-    bench = LanesBench(architecture(arch, lanes))
-    size, inner, of, place, place_of_result = layouts(arch, name)
-    for inline in (False, True):
-        signs = rng.randrange(4) if of == "iu8" else 0
-        pair = name.split("_")[4:] * 2
-        kinds = [("i8" if signs >> n & 1 else "u8") if of == "iu8" else pair[n] for n in (0, 1)]
-        a, b = ([[rng.randrange(0 if kind == "u8" else -8, 9) for _ in range(inner)] for _ in range(size)]
-                for kind in kinds)  # fmt: skip
-        c = [[5 if inline else rng.randrange(-99, 100) for _ in range(size)] for _ in range(size)]
-        result = "i32" if "_i32_" in name else "f32"
-        wave = Wave(bench.layout, rng=rng)
-        rows = {register: [0] * lanes for register in range(32, 128)}
-        bits = int(kinds[0].lstrip("bfipu"))
-        for first, matrix, kind in ((A, a, kinds[0]), (B, b, kinds[1])):
-            for i in range(size):
-                for k in range(inner):
-                    for register, lane, part in place(i, k):
-                        rows[first + register][lane] |= encoded(matrix[i][k], kind) << bits * part
-        for i in range(size):
-            for j in range(size):
-                register, lane = place_of_result(i, j)
-                rows[C + register][lane] = encoded(c[i][j], "f32") if result == "f32" else c[i][j] & 0xFFFFFFFF
-        for register, values in rows.items():
-            wave.set_row(register, values)
-        wave.exec, wanted = (1 << lanes) - 1, FLOATS
-        wave.set_scalar("mode", wanted)
-        if result == "f32" and inline:  # the inline constant 4.0
-            c = [[4] * size for _ in range(size)]
-        constant = (246 if result == "f32" else 128 + 5) if inline else 256 + C
-        assert bench.run(wave, row_of(arch, name), {
-            "src0": 256 + A, "src1": 256 + B, "src2": constant, "vdst": D, "src0_modifiers": 8 | signs & 1,
-            "src1_modifiers": 8 | signs >> 1, "src2_modifiers": 8,
-        }) is Status.BUDGET  # fmt: skip
-        for i in range(size):
-            for j in range(size):
-                register, lane = place_of_result(i, j)
-                total = c[i][j] + sum(a[i][k] * b[j][k] for k in range(inner))
-                found = wave.row(D + register)[lane]
-                assert found == (encoded(total, "f32") if result == "f32" else total & 0xFFFFFFFF), (i, j)
+def test_every_byte_is_its_number() -> None:
+    """One element of A by 1, for all 256; those that are no number give none."""
+    for arch, kind in (("gfx942", "fp8"), ("gfx942", "bf8"), ("gfx950", "fp8"), ("gfx950", "bf8"), ("gfx1201", "bf8")):
+        family = "wmma_f32_16x16x16" if arch == "gfx1201" else "mfma_f32_16x16x32"
+        shape = Shape(arch, f"v_{family}_{kind}_{kind}")
+        numbers = {byte: number for number, byte in bytes_of(shape.kinds[0]).items()}
+        one = bytes_of(shape.kinds[0])[Fraction(1)]
+        for start in range(0, 256, 16):
+            bench = Bench(shape, random.Random(start))
+            for register in (*range(A, A + 8), *range(B, B + 8), *range(C, C + 8)):
+                bench.rows[register] = [0] * shape.lanes
+            for i in range(16):
+                bench.put(A, i, 0, 8, start + i)
+                bench.put(B, i, 0, 8, one)
+            assert bench.run({}) is Status.BUDGET
+            for i in range(16):
+                register, lane, _, _ = bench.place(0, i, 3)
+                got = bench.wave.row(D + register)[lane]
+                if start + i in numbers or (start + i == 0x80 and shape.kinds[0][-1] != "z"):
+                    assert SINGLE.value(got) == numbers.get(start + i, 0), (arch, kind, start + i)
+                elif shape.kinds[0] == "bf8" and (start + i) & 3 == 0:
+                    assert SINGLE.is_infinite(got)
+                else:
+                    assert SINGLE.is_nan(got), (arch, kind, start + i)
 
 
-def test_a_product_of_some_lanes_is_refused() -> None:
+def test_what_xf32_loses_is_not_known() -> None:
+    bench = Bench(Shape("gfx942", "v_mfma_f32_16x16x8_xf32"), random.Random(5))
+    bench.operands()
+    bench.addends()
+    bench.rows[A][17] |= 1 << 12
+    assert bench.run({}) is Status.FAULT
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0xFFFF, FLOATS), (0xFFFFFFFF, 0xC0), (0xFFFFFFFF, FLOATS | 1 << 23)])
+def test_a_product_of_some_lanes_is_refused(mask: int, mode: int) -> None:
     """EXEC must be all ones (RDNA 3, 7.9), and other modes are not known."""
     bench = LanesBench(architecture("gfx1100", 32))
     fields = {"src0": 256 + A, "src1": 256 + B, "src2": 256 + C, "vdst": D, "src0_modifiers": 8, "src1_modifiers": 8,
               "src2_modifiers": 8}  # fmt: skip
-    for mask, mode in ((0xFFFF, FLOATS), (0xFFFFFFFF, 0xC0)):
-        wave = Wave(bench.layout, rng=random.Random(1))
-        wave.exec = mask
-        wave.set_scalar("mode", mode)
-        assert bench.run(wave, row_of("gfx1100", "v_wmma_f32_16x16x16_f16"), fields) is Status.FAULT
+    wave = Wave(bench.layout, rng=random.Random(1))
+    wave.exec = mask
+    wave.set_scalar("mode", mode)
+    assert bench.run(wave, row_of("gfx1100", "v_wmma_f32_16x16x16_f16"), fields) is Status.FAULT

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ...engine import Undecodable
 from .. import modifiers as m
-from ..isa.registers import kind_of, names
 from ..isa.text import NEGATE, SELECT, SELECT_DESTINATION, SELECT_HIGH, SIGN_EXTEND
 from ..modifiers import Kind
 from ..registers import EXEC_MASK, VCC
+from .matrices import PRODUCTS, matrix
 from .placing import Placed, Placing
+from .rows import Place, register, row_of
 
 _PLAIN = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3SD", "VOP3P")
 ENCODINGS = (*_PLAIN, *(f"{e}_{form}" for e in _PLAIN for form in ("DPP8", "DPP16", "SDWA")), "VOPD")
-_VECTOR = re.compile(r"([va])\[?(\d+)(?::\d+\])?(\.[lh])?")
 _SECOND = 6  # of a pair, where the second one's operands begin
 _CONSTANT = {Kind.B32: ("i", 32), Kind.B64: ("i", 64), Kind.F32: ("f", 32), Kind.F64: ("f", 64), Kind.B16: ("i", 16),
              Kind.F16: ("f", 16), Kind.PACKED: ("i", 32), Kind.PACKED_F16: ("f", 16), Kind.BF16: ("i", 16),
@@ -32,14 +31,6 @@ class LanesHandler(Protocol):
     source_kinds: tuple[Kind, ...]
 
 
-class Place(NamedTuple):
-    """Where an operand lies; of half a register, whether it is the high one."""
-
-    offset: int
-    high: bool = False
-    constant: bool = False
-
-
 def place(p: Placing) -> Placed:
     """The handler of an instruction and its operands."""
     name, encoding = p.found.name, p.found.encoding
@@ -50,8 +41,8 @@ def place(p: Placing) -> Placed:
     if name.startswith("v_s_"):
         of_scalar = [p.places.result(p.fields.pop("vdst")), p.places.scalar(p.fields.pop("src0"), "f", 32)]
         return Placed(p.handler(name).name, of_scalar)
-    if name.startswith(("v_wmma_", "v_mfma_")):
-        return _matrix(p)
+    if name.startswith(PRODUCTS):
+        return matrix(p)
     if name.startswith("v_accvgpr_"):
         name = "v_mov_b32"
     if name.startswith("v_dot") and "_iu" in name:
@@ -103,18 +94,6 @@ class _Words:
         return [*operands, *[0] * (m.SOURCES - len(operands)), *signed]
 
 
-def _register(p: Placing, name: str) -> Place | None:
-    """A vector register, if the operand is one."""
-    row, number = p.found.row, p.found.fields.get(name)
-    if number is None or name not in row.operands:
-        return None
-    text = names(kind_of(row, p.found.fields, name), p.found.table)[number]
-    match = _VECTOR.fullmatch(text or "")
-    if match is None:
-        return None
-    return Place(p.places.vector(int(match[2]) + (256 if match[1] == "a" else 0)), match[3] == ".h")
-
-
 def _result(p: Placing, handler: LanesHandler, index: int, words: _Words) -> int:
     lanes = p.arch.lanes
     if handler.result_kinds[index] is Kind.MASK:
@@ -128,7 +107,7 @@ def _result(p: Placing, handler: LanesHandler, index: int, words: _Words) -> int
         if p.found.encoding == "VOPC_SDWA":
             number = number & 0x7F if number & 0x80 else VCC
         return p.places.result(number, lanes)
-    found = _register(p, "vdst")
+    found = register(p, "vdst")
     if found is None:
         raise Undecodable("its result is not executed yet")
     p.fields.pop("vdst")
@@ -145,12 +124,12 @@ def _source(p: Placing, handler: LanesHandler, index: int, words: _Words) -> int
         p.fields.pop(name)
         return p.places.literal(p.found.literal or 0)
     if name not in p.found.fields:  # the result is a source as well
-        found = _register(p, "vdst")
+        found = register(p, "vdst")
         if found is None:
             raise Undecodable("its sources are not executed yet")
         found = found._replace(high=found.high or bool(p.found.fields.get("src0_modifiers", 0) & SELECT_DESTINATION))
     else:
-        found = _register(p, name)
+        found = register(p, name)
         number = p.fields.pop(name)
         if found is None:
             found = _scalar(p, kind, number & 0xFF)
@@ -257,7 +236,7 @@ def _pair(p: Placing) -> Placed:
     for half, name in zip("XY", p.found.name.split(" :: "), strict=True):
         name = name.replace("v_dual_", "v_")
         handler = _lanes(p, name)
-        target = _register(p, f"vdst{half}")
+        target = register(p, f"vdst{half}")
         if target is None:
             raise Undecodable("its result is not executed yet")
         own = [target.offset]
@@ -272,7 +251,7 @@ def _pair(p: Placing) -> Placed:
             elif source == "imm":
                 own.append(p.places.literal(p.found.literal or 0))
             else:
-                found = _register(p, source)
+                found = register(p, source)
                 own.append(found.offset if found else _scalar(p, kind, p.found.fields[source]).offset)
         operands += [*own, *[0] * (_SECOND - len(own))]
         parts.append(name)
@@ -281,34 +260,9 @@ def _pair(p: Placing) -> Placed:
     return Placed("dual", operands, parts=tuple(parts))
 
 
-def _matrix(p: Placing) -> Placed:
-    """A product of a wave: D, A, B and C. Signs of floats and broadcasts of blocks stay in their fields."""
-    name, fields = p.found.name, p.fields
-    if "_iu8" in name:
-        signs = [fields.get(f"src{i}_modifiers", 0) & NEGATE for i in (0, 1)]
-        name = f"{name}.{signs[0] | signs[1] << 1}"
-        for i in (0, 1):
-            _default(p, f"src{i}_modifiers", NEGATE)
-    for i in range(3):
-        _default(p, f"src{i}_modifiers", SELECT_HIGH)
-    handler = p.handler(name)
-    operands = [_row_of(p, field) for field in ("vdst", "src0", "src1")]
-    found, number = _register(p, "src2"), fields.pop("src2")
-    operands.append(found.offset if found else p.places.scalar(number, "i" if "_i32_" in name else "f", 32))
-    return Placed(handler.name, operands)
-
-
-def _row_of(p: Placing, name: str) -> int:
-    found = _register(p, name)
-    if found is None:
-        raise Undecodable(f"its {name} is not executed yet")
-    p.fields.pop(name)
-    return found.offset
-
-
 def _read_lane(p: Placing) -> Placed:
     handler, fields = p.handler(p.found.name), p.fields
-    operands = [p.places.result(fields.pop("vdst")), _row_of(p, "src0")]
+    operands = [p.places.result(fields.pop("vdst")), row_of(p, "src0")]
     if "src1" in fields:
         operands.append(p.places.scalar(fields.pop("src1"), "i", 32))
     return Placed(handler.name, operands)
@@ -316,13 +270,13 @@ def _read_lane(p: Placing) -> Placed:
 
 def _write_lane(p: Placing) -> Placed:
     handler, fields = p.handler(p.found.name), p.fields
-    operands = [_row_of(p, "vdst"), *(p.places.scalar(fields.pop(name), "i", 32) for name in ("src0", "src1"))]
+    operands = [row_of(p, "vdst"), *(p.places.scalar(fields.pop(name), "i", 32) for name in ("src0", "src1"))]
     return Placed(handler.name, operands)
 
 
 def _permute_lanes(p: Placing) -> Placed:
     handler, fields = p.handler(p.found.name), p.fields
-    operands = [_row_of(p, "vdst"), _row_of(p, "src0")]
+    operands = [row_of(p, "vdst"), row_of(p, "src0")]
     operands += [p.places.scalar(fields.pop(name), "i", 32) for name in ("src1", "src2") if name in fields]
     how = 0
     for name, flag in (("src0_modifiers", m.FETCH_INACTIVE), ("src1_modifiers", m.BOUND_CONTROL)):
@@ -334,15 +288,15 @@ def _permute_lanes(p: Placing) -> Placed:
 
 def _swap(p: Placing) -> Placed:
     handler = p.handler(p.found.name)
-    rows = [_row_of(p, "vdst"), _row_of(p, "src0")]
+    rows = [row_of(p, "vdst"), row_of(p, "src0")]
     return Placed(handler.name, [*rows, *rows])
 
 
 def _move_pair(p: Placing) -> Placed:
     """Two registers from two pairs, of each of which the instruction selects one."""
-    handler, operands = p.handler("v_pk_mov_b32"), [_row_of(p, "vdst")]
+    handler, operands = p.handler("v_pk_mov_b32"), [row_of(p, "vdst")]
     for i in (0, 1):
-        found, value = _register(p, f"src{i}"), p.fields.pop(f"src{i}_modifiers", 0)
+        found, value = register(p, f"src{i}"), p.fields.pop(f"src{i}_modifiers", 0)
         number = p.fields.pop(f"src{i}")
         high = bool(value & SELECT)
         if found is not None:

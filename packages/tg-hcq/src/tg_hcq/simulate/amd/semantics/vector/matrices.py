@@ -1,23 +1,36 @@
-"""Matrix products of a whole wave: WMMA and MFMA. Sums are made in one of the orders that are allowed.
+"""Matrix products of a whole wave: WMMA, SWMMAC, MFMA and SMFMAC. Sums are made in one of the orders that are allowed.
 
-Layouts: elements of A with the same row, and of B with the same column, lie in one lane of each group of lanes; a group
-has a run of the inner dimension. Where C and D lie is said by each family.
+Elements of A with the same row, and of B with the same column, lie in one lane of each group of lanes. A group has runs
+of the inner dimension. A routine for each kind of element brings operands into memory; they are multiplied there, and
+the result is brought back.
 
 Sources: AMD, "RDNA3 Instruction Set Architecture", 7.9 "Wave Matrix Multiply Accumulate"; "RDNA4 Instruction Set
-Architecture", 7.12; "AMD Instinct MI300 Instruction Set Architecture", 7.1 "Matrix fused-multiply-add".
+Architecture", 7.12; "AMD Instinct CDNA4 Instruction Set Architecture", 7.1.4 "General input and output layout", 7.1.6
+"Broadcasting values", 7.5 "Sparse Matrices". How SWMMAC and the deep SMFMAC of 16 bits distribute the inner dimension
+is said by the tests "LayoutMatchesHardware" of AMD's sanitizer of floating point, which ran on a MI350 and on RDNA 4.
 """
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ....engine import F16, F32, I8, I16, I32, I64, Emitter, FaultKind, Type, Value
+from ....engine import F16, F32, F64, I8, I16, I32, I64, Emitter, FaultKind, Type, Value
 from ....engine.handlers import Handler
+from ... import broadcast
+from ...architecture import Architecture
 from ...registers import FLOATS
 from .alu import Lanes, mode
+from .conversions import brain
+from .numbers import narrowed
+from .small import of_byte
 
-Place = Callable[[Emitter, Value], tuple[Value, Value]]
+_NAME = re.compile(r"v_(s?mfmac?|s?wmmac?)_([a-z]+\d+)_(\d+)x\d+x(\d+)(?:_(\d+)b)?_(.+)")
+_WIDTH = 4  # lanes that are fetched at once
+_OVERFLOW = 1 << 23  # in MODE, FP16_OVFL: infinities are clamped
+_LOST = 0x1FFF  # what of a float32 an xf32 has not
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,175 +40,369 @@ class Product:
     Attributes:
       name: of the instruction, with a suffix for signs.
       size: rows and columns of the result.
+      blocks: how many products there are.
       inner: the inner dimension.
-      run: of the inner dimension in one group of lanes.
-      element: ``f16``, ``bf16``, ``f32``, ``i8``, ``u8``, ``fp8`` or ``bf8`` of A and of B.
-      result: a row's register and group of lanes.
+      elements: of A and of B: ``f16``, ``i4``, ``fp8``, ``fp8z`` (whose zero has no sign), and so on.
+      result: the element of C and D.
+      sparse: whether half of A is left out, which an index tells.
+      lanes: of a wave.
+      held: over how many lanes all of A or B is spread.
+      height: how many rows of the result follow one another in a lane.
+      runs: of the inner dimension that follow one another in a lane, in A and in B.
     """
 
     name: str
     size: int
+    blocks: int
     inner: int
-    run: int
-    element: tuple[str, str]
-    result: Place
+    elements: tuple[str, str]
+    result: str
+    sparse: bool
+    lanes: int
+    held: int
+    height: int
+    runs: tuple[int, int]
 
     @property
-    def bits(self) -> int:
-        """Of an element of A and B."""
-        return int(self.element[0].lstrip("bfipu"))
+    def per_lane(self) -> int:
+        """Elements of the inner dimension that a lane has, of B."""
+        return self.inner * self.size * self.blocks // self.held
 
     @property
-    def integers(self) -> bool:
-        """Whether they are whole numbers."""
-        return self.element[0] in ("i8", "u8")
+    def type(self) -> Type:
+        """In which it is summed."""
+        return {"i32": I32, "f64": F64}.get(self.result, F32)
+
+    def words(self, operand: int) -> int:
+        """Registers of A or B."""
+        return -(-self.per_lane * _bits(self.elements[operand]) // 32) // (2 if self.sparse and not operand else 1)
+
+    @property
+    def result_words(self) -> int:
+        """Registers of C or D."""
+        items = self.size * self.size * self.blocks // self.lanes
+        return 2 * items if self.result == "f64" else items // 2 if self.packs else items
+
+    @property
+    def packs(self) -> bool:
+        """Whether a register has two elements of the result; on gfx11 it has one."""
+        return self.result in ("f16", "bf16") and self.height > 1
+
+
+def products(arch: Architecture, names: set[str]) -> dict[str, Product]:
+    """The products of an architecture that are executed, by handlers' names."""
+    found = (made for name in sorted(names) for made in _of(arch, name))
+    return {product.name: product for product in found}
+
+
+def _of(arch: Architecture, name: str) -> list[Product]:
+    parsed = _NAME.fullmatch(name)
+    if parsed is None or (arch.generation != 9 and arch.lanes != 32) or parsed[6] == "f8f6f4":
+        return []
+    family, result, size, inner, blocks, kinds = parsed.groups()
+    m, k, count = int(size), int(inner), int(blocks or 1)
+    sparse = family in ("smfmac", "swmmac")
+    held = 16 if arch.generation == 11 else arch.lanes
+    height = {9: 1 if result == "f64" else 4, 11: 1, 12: 8}[arch.generation]
+    per_lane = k * m * count // held
+    runs = per_lane, per_lane
+    if sparse and _bits(kinds.partition("_")[0]) == 16:
+        if arch.generation == 12:
+            runs = 8, 8
+        elif per_lane == 16:
+            runs = 16, 8
+    elif sparse and family == "smfmac" and per_lane == 32:
+        return []  # the manual's table of B is not what hardware was seen to do
+    bias = "" if arch.generation == 12 or arch.has("GFX950Insts") else "z"
+    pair = kinds.split("_") * 2
+    elements = [f"{kind}{bias}" if kind in ("fp8", "bf8") else kind for kind in pair[:2]]
+    if not kinds.startswith("iu"):
+        return [Product(name, m, count, k, (elements[0], elements[1]), result, sparse, arch.lanes, held, height, runs)]
+    bits = kinds[2:]
+    signs = [("i" if which & 1 else "u", "i" if which & 2 else "u") for which in range(4)]
+    return [Product(f"{name}.{which}", m, count, k, (f"{first}{bits}", f"{second}{bits}"), result, sparse,
+                    arch.lanes, held, height, runs) for which, (first, second) in enumerate(signs)]  # fmt: skip
 
 
 def add(to: Lanes) -> None:
     """Adds the handlers of this subject."""
-    products = _cdna() if to.arch.generation == 9 else _rdna(to.arch.generation)
-    if to.arch.generation == 12 or to.arch.has("GFX950Insts"):  # before, 8 bits have another bias and no infinity
-        shape, run, place = ("wmma_f32_16x16x16", 8, _by_eight) if to.arch.generation == 12 else (
-            "mfma_f32_16x16x32", 8, _by_four)  # fmt: skip
-        inner = int(shape.rpartition("x")[2])
-        products += [Product(f"v_{shape}_{x}_{y}", 16, inner, run, (x, y), place)
-                     for x in ("fp8", "bf8") for y in ("fp8", "bf8")]  # fmt: skip
-    for product in products:
-        if product.name.partition(".")[0] in to.there and (to.arch.generation == 9 or to.arch.lanes == 32):
-            to.to.add(Matrix(product))
+    found = products(to.arch, to.there)
+    for sparse in (False, True):
+        kinds = {p.elements[n] for p in found.values() for n in (0, 1) if (p.sparse and n == 0) == sparse}
+        for kind in sorted(kinds):
+            signature = f"i32 @{_routine(kind, sparse)}({_ARGUMENTS})"
+            to.to.routine(signature, functools.partial(_fetch, of=kind, sparse=sparse))
+    for product in found.values():
+        to.to.add(Matrix(product))
 
 
-def _rdna(generation: int) -> list[Product]:
-    if generation == 11:  # both halves of the wave hold all of A and B
-        run, place = 16, _by_parity
-    else:
-        run, place = 8, _by_eight
-    found = [Product(f"v_wmma_f32_16x16x16_{of}", 16, 16, run, (of, of), place) for of in ("f16", "bf16")]
-    for signs in range(4):
-        kinds = "i8" if signs & 1 else "u8", "i8" if signs & 2 else "u8"
-        found.append(Product(f"v_wmma_i32_16x16x16_iu8.{signs}", 16, 16, run, kinds, place))
-    return found
+def _bits(of: str) -> int:
+    """Of an element."""
+    return int(re.sub(r"\D", "", of))
 
 
-def _cdna() -> list[Product]:
-    found = []
-    for size, place in ((16, _by_four), (32, _by_eights)):
-        groups = 64 // size
-        for of, bits, least in (("f32", 32, 1), ("f16", 16, 4), ("bf16", 16, 4), ("i8", 8, 8)):
-            for run in (least, 2 * least):
-                inner = groups * run
-                result = "i32" if of == "i8" else "f32"
-                if bits == 32 and run != least:
-                    continue
-                name = f"v_mfma_{result}_{size}x{size}x{inner}_{of}"
-                found.append(Product(name, size, inner, run, (of, of), place))
-    return found
+def _log(n: int) -> int:
+    return n.bit_length() - 1
 
 
-def _by_parity(e: Emitter, row: Value) -> tuple[Value, Value]:
-    return row >> 1, row & 1
+def _routine(of: str, sparse: bool) -> str:
+    return f"matrix.{'sparse.' if sparse else ''}{of}"
 
 
-def _by_eight(e: Emitter, row: Value) -> tuple[Value, Value]:
-    return row & 7, row >> 3
+_ARGUMENTS = (
+    "ptr %w, i32 %offset, ptr %to, i64 %size, i64 %blocks, i64 %inner, i64 %parts, i64 %run, i64 %items, i64 %chunks, "
+    "i64 %lanes, i32 %sign, i32 %index, i32 %shift"
+)
+"""Logarithms of the size, the blocks, the inner dimension, the groups of lanes that share it, and of runs."""
 
 
-def _by_four(e: Emitter, row: Value) -> tuple[Value, Value]:
-    return row & 3, row >> 2
+def repeat(e: Emitter, count: Value, body: Callable[[Value], None]) -> None:
+    """A loop; the body is given the number of the round."""
+    name = e.name().removeprefix("%")
+    e.do(f"br label %{name}.before")
+    e.label(f"{name}.before")
+    e.do(f"br label %{name}")
+    e.label(name)
+    index = e.emit(I64, f"phi i64 [ 0, %{name}.before ], [ %{name}.next, %{name}.end ]")
+    body(index)
+    e.do(f"br label %{name}.end")
+    e.label(f"{name}.end")
+    e.do(f"%{name}.next = add i64 {index.text}, 1")
+    e.do(f"%{name}.more = icmp ult i64 %{name}.next, {count.text}")
+    e.do(f"br i1 %{name}.more, label %{name}, label %{name}.done")
+    e.label(f"{name}.done")
 
 
-def _by_eights(e: Emitter, row: Value) -> tuple[Value, Value]:
-    return (row >> 3 << 2) + (row & 3), row >> 2 & 1
+def _low(e: Emitter, bits: Value) -> Value:
+    """A mask of so many bits."""
+    return (e.value(I64, 1) << bits) - 1
+
+
+def _fetch(e: Emitter, of: str, sparse: bool) -> None:
+    """Brings an operand into memory, the inner dimension outermost in each block; what of it no element can have."""
+    size, blocks, inner, parts, run, items, chunks, lanes = (
+        Value(e, I64, f"%{name}") for name in ("size", "blocks", "inner", "parts", "run", "items", "chunks", "lanes")
+    )
+    offset, sign, index, shift = (Value(e, I32, f"%{name}") for name in ("offset", "sign", "index", "shift"))
+    width = 0 if sparse else _WIDTH
+    words, bits = I32.of(width), _bits(of)
+    base = e.convert("zext", offset, I64)
+    e.do(f"%odd = alloca {words}, align 16")
+    e.store(e.value(words, 0), "%odd")
+    nbytes = 8 if of == "f64" else 4
+    if sparse:
+        whole = e.value(I64, 1) << (size + blocks + inner)
+        e.declarations["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"] = None
+        e.do(f"call void @llvm.memset.p0.i64(ptr %to, i8 0, i64 {(whole << 2).text}, i1 false)")
+
+    def chunk(number: Value) -> None:
+        lane = number << (0 if sparse else _log(_WIDTH))
+        column, group = lane & _low(e, size), lane >> size
+        block, part = group & _low(e, blocks), group >> blocks
+        source = ((lane + (lanes & 63)) & (lanes >> 6 & 63)) + (lanes >> 12 & 63)
+        column_of = e.at("%w", base + (source << 2))
+        places = None
+        if sparse:
+            places = e.load(I32, e.at("%w", e.convert("zext", index, I64) + (lane << 2)), 4) >> shift
+
+        def item(slot: Value) -> None:
+            bit = slot * bits
+            word = e.load(words, e.at(column_of, (bit >> 5) * e.layout.row_bytes), 4)
+            if of == "f64":
+                high = e.load(words, e.at(column_of, ((bit >> 5) + 1) * e.layout.row_bytes), 4)
+                found = e.bits(e.convert("zext", word, I64) | e.convert("zext", high, I64) << 32, F64)
+                found = e.bits(e.bits(found, I64) ^ e.value(I64.of(width), e.convert("zext", sign, I64) << 63), F64)
+            else:
+                raw = word >> e.value(words, e.convert("trunc", bit & 31, I32))
+                if of == "xf32":
+                    e.store(e.load(words, "%odd") | raw & _LOST, "%odd")
+                found = element(e, raw, of)
+                if found.type.kind == "f":
+                    found = e.bits(e.bits(found, I32) ^ e.value(words, sign << 31), F32)
+            dense = slot
+            if places is not None:
+                of_four = places >> e.convert("trunc", slot << 1, I32) & 3
+                dense = (slot >> 1 << 2) + e.convert("zext", of_four, I64)
+            k = ((dense >> run) << (run + parts)) + (part << run) + (dense & _low(e, run))
+            at = (((block << inner) + k) << size) + column
+            e.store(found, e.at("%to", at * nbytes), 4)
+
+        repeat(e, items, item)
+
+    repeat(e, chunks, chunk)
+    odd = e.load(words, "%odd")
+    if width:
+        e.declarations[f"declare i32 @llvm.vector.reduce.or.{words.mangled}({words})"] = None
+        odd = e.emit(I32, f"call i32 @llvm.vector.reduce.or.{words.mangled}({words} {odd.text})")
+    e.do(f"ret i32 {odd.text}")
+
+
+def element(e: Emitter, raw: Value, of: str) -> Value:
+    """An element in the low bits of a register as a float or integer of 32 bits."""
+    if of in ("f32", "xf32"):
+        return e.bits(raw, F32)
+    if of == "bf16":
+        return e.bits(raw << 16, F32)
+    if of == "f16":
+        return e.convert("fpext", e.bits(e.convert("trunc", raw, I16), F16), F32)
+    if of[0] in "fb":
+        return of_byte(e, e.convert("trunc", raw, I8), of)
+    small = Type("i", _bits(of))
+    return e.convert("sext" if of[0] == "i" else "zext", e.convert("trunc", raw, small), I32)
 
 
 class Matrix(Handler):
-    """A product; operands are the places of D, A, B and C."""
+    """A product; operands are the places of D, A, B, and of C or, if it is sparse, of the index."""
 
     def __init__(self, product: Product) -> None:
         super().__init__(product.name)
         self.product = product
 
     def emit(self, e: Emitter) -> None:
-        """Writes a loop over rows of the result, in which the inner dimension is unrolled and columns are a vector."""
+        """Writes loops over rows of the result, of which all columns are a vector."""
         p, layout = self.product, e.layout
-        kind = I32 if p.integers else F32
-        columns = kind.of(p.size)
-        words = p.size * p.size // layout.lanes
-        parts = 32 // p.bits
-        target, a, b, c = (e.slot(i) for i in range(4))
-        for operand in (a, b):
-            e.check(operand, -(-p.run // parts))
+        nbytes, rows = p.type.bits // 8, p.blocks * p.size
+        for name, count in (("a", rows * p.inner), ("b", rows * p.inner), ("d", rows * p.size)):
+            e.do(f"%{name} = alloca [{count * nbytes} x i8], align 64")
+        target, a, b, last = (e.slot(i) for i in range(4))
+        how = e.immediate()
+        for number, operand in enumerate((a, b)):
+            e.check(operand, p.words(number))
+        c = target if p.sparse else last
+        if p.sparse:
+            e.check(last, 1)
         in_row = e.compare("sge", c, layout.rows)
-        one = e.load(I32, e.scalar_address(e.select(in_row, e.value(I32, 0), c)), 4)
-        e.check(e.select(in_row, c, -1), words)
+        one = e.scalar_address(e.select(in_row, e.value(I32, 0), c))
+        e.check(e.select(in_row, c, -1), p.result_words)
         self._allow(e)
-        place = e.select(in_row, c, layout.rows)
-        e.do(f"%kept = alloca [{p.size * p.size} x i32], align 64")
-        e.do("br label %before")
-        e.label("before")
-        e.do("br label %row")
-        e.label("row")
-        row = e.emit(I64, "phi i64 [ 0, %before ], [ %next, %row ]")
-        register, group = p.result(e, row)
-        within = register * layout.row_bytes + group * (4 * p.size)
-        start = e.load(I32.of(p.size), e.at("%w", e.convert("zext", place, I64) + within), 4)
-        total = e.select(in_row, start, e.value(I32.of(p.size), one))
-        total = total if p.integers else e.bits(total, columns)
-        for inner in range(p.inner):
-            group_at, element = divmod(inner, p.run)
-            index, part = divmod(element, parts)
-            offset = index * layout.row_bytes + 4 * p.size * group_at
-            x = e.load(I32, e.at("%w", e.convert("zext", a, I64) + (row << 2) + offset), 4)
-            y = e.load(I32.of(p.size), e.at("%w", e.convert("zext", b, I64) + offset), 4)
-            left = e.value(columns, _element(e, x, p.element[0], part))
-            right = _element(e, y, p.element[1], part)
-            total = total + left * right if p.integers else e.intrinsic("fma", left, right, total)
-        e.store(total, e.at("%kept", row * (4 * p.size)), 4)
-        e.do(f"%next = add i64 {row.text}, 1")
-        e.do(f"%more = icmp ult i64 %next, {p.size}")
-        e.do("br i1 %more, label %row, label %write")
-        e.label("write")
-        for number in range(p.size):
-            register, group = p.result(e, e.value(I64, number))
-            within = register * layout.row_bytes + group * (4 * p.size)
-            found = e.load(I32.of(p.size), e.at("%kept", 4 * p.size * number), 4)
-            e.store(found, e.at("%w", e.convert("zext", target, I64) + within), 4)
+        self._addends(e, e.select(in_row, c, layout.rows), in_row, one, how)
+        lost = e.value(I32, 0)
+        for number, (operand, name) in enumerate(((a, "a"), (b, "b"))):
+            lost = lost | self._fetched(e, number, operand, name, how, last)
+        fine = e.compare("eq", lost, 0)
+        e.do(f"br i1 {fine.text}, label %exact, label %forbidden")
+        e.label("exact")
+        self._multiply(e)
+        self._write(e, target, how)
         e.go_on()
 
     def _allow(self, e: Emitter) -> None:
         """Refuses other modes of floats, and on RDNA a wave with inactive lanes, which the manuals forbid."""
-        odd = e.value(I64, 0)
-        if not self.product.integers:
-            odd = e.convert("zext", (mode(e) & 0xFF) ^ FLOATS, I64)
-        if self.name.startswith("v_wmma_"):
+        p, odd = self.product, e.value(I64, 0)
+        if p.type.kind == "f" and p.result != "f64":  # which ignores the mode
+            odd = e.convert("zext", (mode(e) & 0xFF | mode(e) & _OVERFLOW) ^ FLOATS, I64)
+        if p.lanes == 32:
             odd = odd | (e.exec() ^ 0xFFFFFFFF)
         e.do(f"br i1 {e.compare('ne', odd, 0).text}, label %forbidden, label %allowed")
         e.label("forbidden")
         e.fault(FaultKind.UNDECODABLE)
         e.label("allowed")
 
+    def _place(self, e: Emitter, row: Value) -> tuple[Value, Value]:
+        """Where a row of the result lies: the item of each lane, and the first lane."""
+        p = self.product
+        of_item = -(-p.lanes // (p.size * p.size // p.height))  # blocks
+        rows = p.lanes // of_item // p.size
+        height, beside, between = _log(p.height), _log(rows), _log(of_item)
+        groups = _log(p.size // (p.height * rows))
+        i, block = row & p.size - 1, row >> _log(p.size)
+        item = (i & p.height - 1) + (((i >> height + beside) + (block >> between << groups)) << height)
+        lane = ((i >> height & rows - 1) + ((block & of_item - 1) << beside)) << _log(p.size)
+        return item, lane
 
-def _element(e: Emitter, word: Value, of: str, part: int) -> Value:
-    """An element of a register as a float or integer of 32 bits."""
-    if of == "f32":
-        return e.bits(word, F32)
-    if of == "bf16":
-        return e.bits(word & -(1 << 16) if part else word << 16, F32)
-    small: Type = I8 if of.endswith("8") else I16
-    narrow = e.convert("trunc", word >> small.bits * part, small)
-    if of in ("fp8", "bf8"):
-        return _of_eight(e, e.convert("zext", narrow, I16), of == "fp8")
-    if of == "f16":
-        return e.convert("fpext", e.bits(narrow, F16), F32)
-    return e.convert("sext" if of == "i8" else "zext", narrow, I32)
+    def _register(self, e: Emitter, base: Value, row: Value, how: Value) -> tuple[str, Value]:
+        """The address of a row of the result in the first of its registers, and how far up in it an element lies."""
+        p = self.product
+        item, lane = self._place(e, row)
+        shift = e.value(I64, 0)
+        if p.packs:
+            item, shift = item >> 1, (item & 1) << 4
+        elif p.result in ("f16", "bf16"):
+            shift = (how >> broadcast.HIGH & 1) << 4
+        elif p.result == "f64":
+            item = item << 1
+        place = e.convert("zext", base, I64) + item * e.layout.row_bytes + (lane << 2)
+        return e.at("%w", place), e.convert("trunc", shift, I32)
 
+    def _addends(self, e: Emitter, c: Value, in_row: Value, one: str, how: Value) -> None:
+        """Brings C into memory; a constant is the same everywhere."""
+        p, words = self.product, I32.of(self.product.size)
 
-def _of_eight(e: Emitter, byte: Value, of_four: bool) -> Value:
-    """A float of 8 bits, with an exponent of 4 or 5, by the half that has its bits; OCP, "8-bit Floating Point"."""
-    if not of_four:
-        return e.convert("fpext", e.bits(byte << 8, F16), F32)
-    size = byte & 0x7F
-    half = e.bits(size << 7 | (byte & 0x80) << 8, F16)
-    number = e.convert("fpext", half, F32) * 256.0  # the bias is 7 instead of 15
-    nan = e.bits(e.value(I32.of(number.type.lanes), 0x7FC00000), number.type)
-    return e.select(e.compare("eq", size, 0x7F), nan, number)
+        def row(number: Value) -> None:
+            address, shift = self._register(e, c, number, how)
+            found = e.load(words, address, 4)
+            literal = e.load(I32, one, 4)
+            if p.result == "f64":
+                high = e.load(words, e.at(address, e.layout.row_bytes), 4)
+                found = e.select(in_row, found, e.value(words, literal))
+                high = e.select(in_row, high, e.value(words, e.load(I32, e.at(one, 4), 4)))
+                wide = e.convert("zext", found, I64) | e.convert("zext", high, I64) << 32
+                wide = wide & ~e.value(wide.type, (how >> broadcast.ABSOLUTE & 1) << 63)
+                total = e.bits(wide ^ e.value(wide.type, (how >> broadcast.NEGATE + 2 & 1) << 63), F64)
+            else:
+                found = found >> e.value(words, shift)
+                found = e.select(in_row, found, e.value(words, literal))
+                total = element(e, found, p.result) if p.type.kind == "f" else found
+                if p.type.kind == "f":
+                    signs = e.convert("trunc", how >> broadcast.NEGATE + 2, I32), e.convert(
+                        "trunc", how >> broadcast.ABSOLUTE, I32)  # fmt: skip
+                    bits = e.bits(total, I32) & ~e.value(words, signs[1] << 31) ^ e.value(words, signs[0] << 31)
+                    total = e.bits(bits, F32)
+            e.store(total, e.at("%d", number * (p.size * p.type.bits // 8)), 4)
+
+        repeat(e, e.value(I64, p.blocks * p.size), row)
+
+    def _fetched(self, e: Emitter, number: int, operand: Value, name: str, how: Value, index: Value) -> Value:
+        """Brings A or B into memory; what of it no element can have."""
+        p = self.product
+        of, sparse = p.elements[number], p.sparse and number == 0
+        lanes = how >> broadcast.LANES * number & (1 << broadcast.LANES) - 1
+        sign = e.convert("trunc", how >> broadcast.NEGATE + number & 1, I32)
+        shift = e.convert("trunc", how >> broadcast.INDEX & 31, I32)
+        parts = p.held // (p.size * p.blocks)
+        numbers = (_log(p.size), _log(p.blocks), _log(p.inner), _log(parts), _log(p.runs[number]),
+                   p.per_lane // (2 if sparse else 1), p.held // (1 if sparse else _WIDTH))  # fmt: skip
+        constants = ", ".join(f"i64 {n}" for n in numbers)
+        return e.emit(I32, f"call i32 @{_routine(of, sparse)}(ptr %w, i32 {operand.text}, ptr %{name}, {constants}, "
+                           f"i64 {lanes.text}, i32 {sign.text}, i32 {index.text}, i32 {shift.text})")  # fmt: skip
+
+    def _multiply(self, e: Emitter) -> None:
+        p, kind = self.product, self.product.type
+        columns, nbytes, size = kind.of(p.size), kind.bits // 8, _log(p.size)
+
+        def row(number: Value) -> None:
+            block, i = number >> size, number & p.size - 1
+            address = e.at("%d", number * (p.size * nbytes))
+
+            def step(k: Value) -> None:
+                at = ((block << _log(p.inner)) + k) << size
+                x = e.value(columns, e.load(kind, e.at("%a", (at + i) * nbytes), nbytes))
+                y = e.load(columns, e.at("%b", at * nbytes), nbytes)
+                total = e.load(columns, address, nbytes)
+                total = e.intrinsic("fma", x, y, total) if kind.kind == "f" else total + x * y
+                e.store(total, address, nbytes)
+
+            repeat(e, e.value(I64, p.inner), step)
+
+        repeat(e, e.value(I64, p.blocks * p.size), row)
+
+    def _write(self, e: Emitter, target: Value, how: Value) -> None:
+        p, words = self.product, I32.of(self.product.size)
+
+        def row(number: Value) -> None:
+            address, shift = self._register(e, target, number, how)
+            total = e.load(p.type.of(p.size), e.at("%d", number * (p.size * p.type.bits // 8)), 4)
+            if p.result == "f64":
+                wide = e.bits(total, I64)
+                e.store(e.convert("trunc", wide >> 32, I32), e.at(address, e.layout.row_bytes), 4)
+                found = e.convert("trunc", wide, I32)
+            elif p.result in ("f16", "bf16"):
+                small = brain(e, total) if p.result == "bf16" else e.bits(narrowed(e, total, F16), I16)
+                up = e.value(words, shift)
+                others = e.load(words, address, 4) & ~(e.value(words, 0xFFFF) << up)
+                found = others | e.convert("zext", small, I32) << up
+            else:
+                found = total if p.result == "i32" else e.bits(total, I32)
+            e.store(found, address, 4)
+
+        repeat(e, e.value(I64, p.blocks * p.size), row)
