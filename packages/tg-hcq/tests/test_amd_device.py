@@ -14,7 +14,8 @@ from tg_hcq.amd import AMDDevice
 from tg_hcq.core.allocator import HOST_OPTIONS
 from tg_hcq.core.profiling import calibrate, nanoseconds
 from tg_hcq.core.system import offer_system
-from tg_hcq.simulate.amd.kfd import KfdSystem, mock_kfd
+from tg_hcq.simulate.amd.kfd import KfdSystem, RemoteKfd, mock_kfd
+from tg_lazy import Context
 from tg_runtime import BufferOptions, DevEntry, DeviceError
 from tg_runtime.host.elf import ELFError
 from tg_shape import Variable
@@ -230,9 +231,13 @@ def test_a_copy_queue_runs_no_kernels_and_takes_only_its_own_devices(device: AMD
     other.close()
 
 
-def test_two_cards_copy_to_one_another() -> None:
-    entry = DevEntry("AMD", arch="gfx1100", iface="MOCKKFD")
-    system = mock_kfd(entry)
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["", "in a process of its own"])
+def test_two_cards_copy_to_one_another(arch: str, elsewhere: bool) -> None:
+    entry = DevEntry("AMD", arch=arch, iface="MOCKKFD")
+    with Context(AMD_PROCESS=int(elsewhere)):
+        system = mock_kfd(entry)
+    assert isinstance(system, RemoteKfd) is elsewhere
     one, other = AMDDevice("AMD", entry, system=system), AMDDevice("AMD:1", entry, system=system)
     assert one.node.gpu_id != other.node.gpu_id
     data, out = random.Random(7).randbytes(70_001), bytearray(70_001)
@@ -250,6 +255,8 @@ def test_two_cards_copy_to_one_another() -> None:
     one.synchronize()
     for device in (one, other):
         device.close()
+    if isinstance(system, RemoteKfd):
+        system.close()
 
 
 def test_a_reset_brings_the_queues_back(device: AMDDevice) -> None:

@@ -76,6 +76,22 @@ def test_a_store_of_the_card_is_seen_and_closing_leaves_no_process() -> None:
     assert machine.server.returncode == 0
 
 
+def test_memory_of_the_process_cannot_be_the_cards() -> None:
+    """No other process shares it afterwards: the error says so, and the card goes on."""
+    machine, device = opened()
+    pages = device.system.allocate(4096)
+    with pytest.raises(
+        DeviceError, match="16 bytes of memory: KFD refuses .*this kernel cannot share memory of the process"
+    ):
+        device.allocator.alloc(16, BufferOptions(external_ptr=pages.address, nolru=True))
+    memory, done = device.allocator.alloc(64, BufferOptions(host=True)), device.new_signal()
+    device.compute_queue().write(memory.address, [42]).signal(done, 1).submit(device)
+    done.wait(1)
+    assert memory.host_view("I")[0] == 42
+    device.close()
+    machine.close()
+
+
 def test_a_process_that_dies_is_a_card_that_is_gone() -> None:
     machine, device = opened()
     device.timeout_ms = 20000

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn
+
+import pytest
 
 from tg_hcq import HCQCompiled, HWQueue
 from tg_hcq.amd import AMDDevice
 from tg_hcq.amd.kfd.driver import Driver
+from tg_hcq.simulate.amd.kfd import RemoteKfd
 from tg_hcq.testing import FaultRack
 from tg_hcq.testing.rack import opened, works
+from tg_lazy import Context
 
 
 class TestAMD(FaultRack):
@@ -39,6 +43,22 @@ class TestSeveralDies(TestAMD):
 
     def bad_packet(self, queue: HWQueue) -> None:
         queue.put(3 << 30 | 0xEE << 8, 0)
+
+
+class TestElsewhere(TestAMD):
+    """The same, on a card that a process of its own plays: a fork, two processes, one that is killed among it."""
+
+    @pytest.fixture(autouse=True)
+    def _elsewhere(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch, Context(AMD_PROCESS=1):
+            patch.setenv("AMD_PROCESS", "1")  # for the other processes of a test
+            yield
+
+    def device(self) -> HCQCompiled:
+        """As of the rack."""
+        found = super().device()
+        assert isinstance(found.system, RemoteKfd)
+        return found
 
 
 def test_who_breaks_a_card_breaks_no_other_ones() -> None:

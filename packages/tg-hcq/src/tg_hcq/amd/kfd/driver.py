@@ -111,6 +111,7 @@ def refused(device: str, what: str, error: OSError) -> DeviceError:
         errno.ENOMEM: "there is no memory for it",
         errno.ENODEV: "the card is gone",
         errno.EIO: "the card is being reset",
+        errno.EOPNOTSUPP: "this kernel cannot share memory of the process with the card",
         ENOTSUPP: "this kernel has none for this card",
     }
     hint = hints.get(error.errno or 0)
