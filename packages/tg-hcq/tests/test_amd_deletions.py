@@ -1,32 +1,38 @@
 """Whatever is deleted from what the driver sends makes its programs wrong on a hostile card. This is the list.
 
-Each entry has the program that needs it. Those of kernels are in ``simulate/test_amd_hostile.py``; the meetings of
-several dies in ``test_amd_packets_aql.py``; the register that flushes what the host stored to the card's memory in
+Each entry has the program that needs it: of queues of PM4 on four generations, and of packets of AQL on a card of eight
+dies. Those of kernels are in ``simulate/test_amd_hostile.py``; the meetings of several dies, which model dies execute,
+in ``test_amd_packets_aql.py``; the register that flushes what the host stored to the card's memory in
 ``test_amd_device.py``.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
 
 import pytest
 
 from tg_hcq import MMIO
 from tg_hcq.amd import AMDDevice
-from tg_hcq.amd.queues import compute
+from tg_hcq.amd.queues import aql, compute
+from tg_hcq.amd.queues.aql import AQLQueue
 from tg_hcq.amd.queues.compute import ComputeQueue
 from tg_hcq.amd.queues.copy import CopyQueue
 from tg_hcq.core.allocator import HOST_OPTIONS
 from tg_hcq.core.buffer import HCQBuffer
-from tg_hcq.headers.amd import pm4
-from tg_hcq.simulate.amd.kfd import KfdSystem
+from tg_hcq.headers.amd import pm4, pm4_gfx9
+from tg_hcq.simulate.amd.kfd import CARDS, KfdSystem
 from tg_hcq.simulate.amd.machine import machine
 from tg_runtime import BufferOptions, DevEntry, DeviceError
 
 pytest.importorskip("llvmlite", reason="LLVM compiles the kernels")
 ARCHITECTURES = ("gfx1030", "gfx1100", "gfx1201")
+DIE = "a die of gfx942"
+"""A card that is partitioned: its only die takes a queue of PM4."""
 LANES, GROUPS = 32, 8
 COUNT = LANES * GROUPS
 TEXT = """
@@ -54,7 +60,15 @@ KEPT = BufferOptions(nolru=True)
 class Bench:
     """A hostile card, and the kernel ``out[item] = in[lane] + more``, or ``in[0] + more`` by a scalar load."""
 
-    def __init__(self, arch: str, seed: int) -> None:
+    def __init__(self, card: str, seed: int) -> None:
+        arch = "gfx942" if card == DIE else card
+        with pytest.MonkeyPatch.context() as patch:
+            if card == DIE:
+                patch.setitem(CARDS, arch, dataclasses.replace(CARDS[arch], xccs=1, sdma_engines=2))
+            self._open(arch, seed)
+        assert self.device.packets is (card == "gfx942")
+
+    def _open(self, arch: str, seed: int) -> None:
         system = KfdSystem(arch, machines=lambda lanes, space: machine(arch, lanes, space, seed=seed, hostile=True))
         self.device = AMDDevice("AMD", DevEntry("AMD", arch=arch, iface="MOCKKFD"), system=system)
         # the engine is compiled when a wave first runs
@@ -156,6 +170,25 @@ def waits_for_the_host(bench: Bench) -> bool:
     return all(right)
 
 
+def between_launches(bench: Bench) -> bool:
+    """A kernel reads what the one before it wrote over what an earlier one read, all in one submission."""
+    device, program = bench.device, bench.device.program("k", bench.code(3))
+    x, y, outs = bench.memory(0), bench.memory(500), [bench.memory(99) for _ in range(2)]
+    last = x.offset(4 * (COUNT - LANES), 4 * LANES)
+    pairs = [(outs[0], last), (x, y), (outs[1], last)]
+    args = [program.fill_args(list(pair)) for pair in pairs]
+    with device.submission() as queue:
+        for one in args:
+            queue.exec(program, one, (GROUPS, 1, 1), (LANES, 1, 1)).memory_barrier()
+    wanted = [[first + item % LANES for item in range(COUNT)] for first in (COUNT - LANES + 3, 506)]
+    return [bench.numbers(out) for out in outs] == wanted
+
+
+def waits_again(bench: Bench) -> bool:
+    """A launch waits for the host, several times."""
+    return all(waits_for_the_host(bench) for _ in range(4))
+
+
 def without(name: str, value: int) -> Callable[[pytest.MonkeyPatch, Bench], None]:
     """Takes a flag from the words of a packet."""
 
@@ -215,17 +248,79 @@ DELETIONS: dict[str, tuple[Callable[[Bench], bool], Callable[[pytest.MonkeyPatch
     "the copy queue's write pointer": (changed_input, lost_store("copy", "write")),
     "the copy queue's doorbell": (changed_input, lost_store("copy", "doorbell")),
 }
+
+
+def released9(name: str) -> Callable[[pytest.MonkeyPatch, Bench], None]:
+    """Takes a flag from RELEASE_MEM of gfx9."""
+    return without("RELEASE_GFX9", getattr(pm4_gfx9, f"EOP_{name}_ACTION_EN"))
+
+
+def acquires9(name: str) -> Callable[[pytest.MonkeyPatch, Bench], None]:
+    """Takes a flag from ACQUIRE_MEM of gfx9."""
+    name = f"PACKET3_ACQUIRE_MEM_CP_COHER_CNTL_{name}_ACTION_ENA__SHIFT"
+    return without("ACQUIRE_GFX9", 1 << getattr(pm4_gfx9, name))
+
+
+def header_without_barrier(name: str) -> Callable[[pytest.MonkeyPatch, Bench], None]:
+    """Takes the barrier bit from the header of packets."""
+    return lambda patch, bench: patch.setattr(aql, name, getattr(aql, name) & ~(1 << 8))
+
+
+def no_meeting(patch: pytest.MonkeyPatch, bench: Bench) -> None:
+    """The first die sets a signal by itself."""
+    patch.setattr(AQLQueue, "_meet", lambda queue: aql.MEETINGS)
+
+
+def no_release_of_others(patch: pytest.MonkeyPatch, bench: Bench) -> None:
+    """Dies store the number of a meeting without writing back their caches: by WRITE_DATA."""
+    patch.setattr(ComputeQueue, "_release", lambda queue, address, data, value: ComputeQueue.write(
+        queue, address, [value, 0]))  # fmt: skip
+
+
+_FLAGS9: dict[str, tuple[Callable[[Bench], bool], Callable[[pytest.MonkeyPatch, Bench], None]]] = {
+    "RELEASE_MEM: TC": (changed_input, released9("TC")),
+    "RELEASE_MEM: TC_WB": (changed_input, released9("TC_WB")),
+    "ACQUIRE_MEM: SH_ICACHE": (changed_code, acquires9("SH_ICACHE")),
+    "ACQUIRE_MEM: SH_KCACHE": (changed_scalar, acquires9("SH_KCACHE")),
+    "ACQUIRE_MEM: TC": (changed_input, acquires9("TC")),
+    "ACQUIRE_MEM: TCL1": (changed_input, acquires9("TCL1")),
+}
+DELETIONS_OF_A_DIE = _FLAGS9 | {
+    "ACQUIRE_MEM: TC_WB": (one_after_another, acquires9("TC_WB")),
+    "EVENT_WRITE: CS_PARTIAL_FLUSH": DELETIONS["EVENT_WRITE: CS_PARTIAL_FLUSH"],
+}
+DELETIONS_OF_PACKETS = _FLAGS9 | {
+    "ACQUIRE_MEM": (between_launches, no_call(AQLQueue, "_acquire")),
+    "ACQUIRE_MEM: TC": (between_launches, acquires9("TC")),
+    "the meeting before a signal": (changed_input, no_meeting),
+    "RELEASE_MEM of a meeting": (between_launches, no_release_of_others),
+    "the barrier bit of a launch": (waits_again, header_without_barrier("DISPATCH")),
+    "the barrier bit of a vendor packet": (one_after_another, header_without_barrier("VENDOR")),
+} | {
+    name: DELETIONS[name] for name in (
+        "WAIT_REG_MEM", "RELEASE_MEM of a signal", "the compute queue's write pointer", "the compute queue's doorbell",
+    )
+}  # fmt: skip
 NOT_THERE = {("gfx1201", "ACQUIRE_MEM: GL1_INV"): "gfx12 has no GL1"}
-# Flags that no program here can need: GLM_INV and GLM_WB are of the cache of metadata, which images have; SEQ is the
-# order of the caches that a packet names, which the software card keeps in any case.
-WORKLOADS = dict.fromkeys(work for work, _ in DELETIONS.values())
+# Flags that no program here can need: GLM_INV, GLM_WB and TC_MD are of the cache of metadata, which images have; SEQ is
+# the order of the caches that a packet names, which the software card keeps in any case.
+ON_CARDS = dict.fromkeys(ARCHITECTURES, DELETIONS) | {DIE: DELETIONS_OF_A_DIE, "gfx942": DELETIONS_OF_PACKETS}
 
 
-@pytest.fixture(params=[
-    pytest.param(arch, marks=[] if arch == "gfx1100" else [pytest.mark.slow]) for arch in ARCHITECTURES
-])  # fmt: skip
-def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    made = Bench(request.param, 11)
+def cases(of: Callable[[str], Iterable[str | FunctionType]]) -> list[object]:
+    """Each card with what is tried on it; one card in the default run."""
+    return [
+        pytest.param(
+            card, one, marks=[] if card == "gfx1100" else [pytest.mark.slow],
+            id=f"{card}-{one if isinstance(one, str) else one.__name__}",
+        )
+        for card in ON_CARDS for one in of(card)
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def bench(card: str) -> Iterator[Bench]:
+    made = Bench(card, 11)
     yield made
     made.close()
 
@@ -238,19 +333,23 @@ def right(work: Callable[[Bench], bool], bench: Bench) -> bool:
         return False
 
 
-@pytest.mark.parametrize("work", WORKLOADS, ids=lambda work: work.__name__)
+def works(card: str) -> Iterable[FunctionType]:
+    """The programs that something on a card is deleted from."""
+    return dict.fromkeys(work for work, _ in ON_CARDS[card].values() if isinstance(work, FunctionType))
+
+
+@pytest.mark.parametrize(("card", "work"), cases(works))
 def test_with_nothing_deleted_programs_are_right(bench: Bench, work: Callable[[Bench], bool]) -> None:
     assert work(bench)
 
 
-@pytest.mark.parametrize("name", DELETIONS)
-def test_a_deletion_is_noticed(bench: Bench, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    work, plant = DELETIONS[name]
-    arch = bench.device.architecture.name
-    if (arch, name) in NOT_THERE:
-        pytest.skip(NOT_THERE[arch, name])
+@pytest.mark.parametrize(("card", "name"), cases(lambda card: ON_CARDS[card]))
+def test_a_deletion_is_noticed(bench: Bench, card: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, plant = ON_CARDS[card][name]
+    if (card, name) in NOT_THERE:
+        pytest.skip(NOT_THERE[card, name])
     plant(monkeypatch, bench)
-    assert not right(work, bench), f"{arch} does without {name}"
+    assert not right(work, bench), f"{card} does without {name}"
 
 
 def test_the_list_is_whole() -> None:
@@ -260,3 +359,11 @@ def test_the_list_is_whole() -> None:
     metadata = sum(1 << getattr(pm4, f"PACKET3_ACQUIRE_MEM_GCR_CNTL_GLM_{name}__SHIFT") for name in ("INV", "WB"))
     assert compute.ACQUIRE == flags | metadata
     assert {f"ACQUIRE_MEM: {name}" for name in acquired} <= DELETIONS.keys()
+    acquired = {name.partition(": ")[2] for name in DELETIONS_OF_A_DIE if name.startswith("ACQUIRE_MEM: ")}
+    prefix = "PACKET3_ACQUIRE_MEM_CP_COHER_CNTL_"
+    assert compute.ACQUIRE_GFX9 == sum(
+        1 << getattr(pm4_gfx9, f"{prefix}{name}_ACTION_ENA__SHIFT") for name in acquired
+    )
+    event = compute.RELEASE_GFX9 & 0xFFF
+    flags = pm4_gfx9.EOP_TC_ACTION_EN | pm4_gfx9.EOP_TC_WB_ACTION_EN
+    assert compute.RELEASE_GFX9 == event | flags | pm4_gfx9.EOP_TC_MD_ACTION_EN

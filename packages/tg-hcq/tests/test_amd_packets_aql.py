@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 import pytest
 
 from tg_hcq import MMIO, HCQBuffer, Ring, System
 from tg_hcq.amd.architecture import NAMES
-from tg_hcq.amd.queues.aql import AQLQueue, Dies, entry_text
+from tg_hcq.amd.queues.aql import MEETINGS, AQLQueue, Dies, entry_text
+from tg_hcq.amd.queues.compute import ComputeQueue
 from tg_hcq.amd.queues.pool import QueuePool
 from tg_hcq.core.signal import HCQSignal
 from tg_runtime import BufferOptions, DeviceError
@@ -77,7 +79,7 @@ def submit(one: AQLQueue, bench: Bench, **values: int) -> None:
 
 def pm4(packet: list[int]) -> list[int]:
     """The words that a vendor packet refers to."""
-    assert packet[0] == 0x0001_1500, "a vendor packet with PM4, after all before it, with fences of the system's scope"
+    assert packet[0] == 0x0001_0100, "a vendor packet with PM4, after all before it; its fences are in the PM4"
     assert packet[1] == 3 << 30 | 2 << 16 | INDIRECT << 8 and packet[4] >> 20 == 8 and packet[5] == 10
     return MMIO(packet[2] | packet[3] << 32, 4 * (packet[4] & 0xFFFFF), "I").read(0, packet[4] & 0xFFFFF)
 
@@ -106,9 +108,10 @@ def test_a_launch_between_pm4(number: int) -> None:
     assert {opcode for opcode, _ in commands(pm4(before))} >= {WAIT, ACQUIRE}
     assert RELEASE in {opcode for opcode, _ in commands(pm4(after))}
     assert first == [
-        3 << 16 | 0x1502, 4 << 16 | 64, 1, 7 * 64, 5 * 4, 1, 24, 1000, 0x00001000, 0x7F00, 0x00002040, 0x7F00,
+        3 << 16 | 0x0102, 4 << 16 | 64, 1, 7 * 64, 5 * 4, 1, 24, 1000, 0x00001000, 0x7F00, 0x00002040, 0x7F00,
         0, 0, 0, 0,
     ]  # fmt: skip
+    assert second[0] == 3 << 16 | 2, "a launch behind another one does not wait for it"
     assert second[2:6] == [1, 256, 1, 1] and second[10:12] == [0x1000 + 7 * 64, 0]
     assert entry_text(first) == (16, "KERNEL_DISPATCH 0x7f0000001000 of 448 x 20 x 1 in groups of 64 x 4 x 1")
     assert entry_text(after)[1].startswith("PM4 at 0x")
@@ -225,11 +228,54 @@ def test_dies_meet(seed: int) -> None:
     assert dies.meetings.value == max(arrived)
 
 
-@pytest.mark.parametrize("broken", ["_meet", "_together"])
-def test_without_meetings_it_is_seen(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tg_hcq.amd.queues.aql import MEETINGS
+def no_meetings(patch: pytest.MonkeyPatch, name: str) -> None:
+    patch.setattr(AQLQueue, name, lambda self: MEETINGS)
 
-    monkeypatch.setattr(AQLQueue, broken, lambda self: MEETINGS)
+
+def everybody(patch: pytest.MonkeyPatch) -> None:
+    """What one die does, all of them do."""
+    patch.setattr(AQLQueue, "_only", lambda self, mask: nullcontext())
+
+
+def no_wait(patch: pytest.MonkeyPatch, function: str) -> None:
+    """What a function waits for is not waited for."""
+    wait, inside = AQLQueue._wait_memory, getattr(AQLQueue, function)
+
+    def without(queue: AQLQueue) -> object:
+        with pytest.MonkeyPatch.context() as now:
+            now.setattr(AQLQueue, "_wait_memory", lambda *args: None)
+            if function == "_together":  # that before the first die goes on is kept
+                now.setattr(AQLQueue, "_meet", lambda queue: _meeting(queue, wait))
+            return inside(queue)
+
+    patch.setattr(AQLQueue, function, without)
+
+
+def _meeting(queue: AQLQueue, wait: Callable[..., None]) -> object:
+    with pytest.MonkeyPatch.context() as now:
+        now.setattr(AQLQueue, "_wait_memory", wait)
+        return _MEET(queue)
+
+
+def no_go(patch: pytest.MonkeyPatch) -> None:
+    """The first die tells nobody that a meeting is over."""
+    patch.setattr(ComputeQueue, "write", lambda self, dest, words: self)
+
+
+_MEET = AQLQueue._meet
+BROKEN: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "a meeting": lambda patch: no_meetings(patch, "_meet"),
+    "the meeting of a barrier": lambda patch: no_meetings(patch, "_together"),
+    "PRED_EXEC": everybody,
+    "the first die's WAIT_REG_MEM": lambda patch: no_wait(patch, "_meet"),
+    "the others' WAIT_REG_MEM": lambda patch: no_wait(patch, "_together"),
+    "WRITE_DATA that ends a meeting": no_go,
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_what_is_deleted_from_a_meeting_is_seen(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    BROKEN[broken](monkeypatch)
     with pytest.raises(AssertionError):
         for seed in range(20):
             test_dies_meet(seed)
@@ -243,5 +289,5 @@ def test_the_words_of_a_signal_are_those_of_gfx9() -> None:
     assert words[0] == (ACQUIRE, [0x28C40000, 0xFFFFFFFF, 0xFFFFFF, 0, 0, 10])
     assert isinstance(done.address, int)
     low, high = done.address & 0xFFFFFFFF, done.address >> 32
-    assert words[1] == (RELEASE, [0x00238514 | 0x10000, 2 << 29, low, high, 9, 0, 0])
+    assert words[1] == (RELEASE, [0x00228514, 2 << 29, low, high, 9, 0, 0])
     assert array("I", one._words)[0] == 3 << 30 | 5 << 16 | ACQUIRE << 8

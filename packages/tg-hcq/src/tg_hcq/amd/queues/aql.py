@@ -1,10 +1,12 @@
 """AQLQueue: launches are packets of HSA, everything else is PM4 that vendor packets refer to.
 
 A card of several compute dies (XCCs) runs one queue on all of them: each reads every packet. The work-groups of a
-launch are shared out, and a packet's fences tell the dies' caches of one another; but each die executes the PM4 of a
-vendor packet by itself. What is to happen once is done by the first die alone, and what is to happen after everything
-before it, after the dies have met: each has written back its caches and then stored the meeting's number, and the first
-waits for all numbers.
+launch are shared out; but each die executes the PM4 of a vendor packet by itself. That PM4 does all that concerns
+caches, as on a queue of PM4, so that packets have no fences of their own. By its barrier bit a launch waits for the
+vendor packet before it, and a vendor packet for all before it; launches side by side run together.
+
+What is to happen once is done by the first die alone, and what is to happen after everything before it, after the dies
+have met: each has written back its caches and then stored the meeting's number, and the first waits for all numbers.
 
 Sources: *HSA Runtime Programmer's Reference Manual* 1.2, "Architected Queuing Language packets"; ``PRED_EXEC`` as AMD's
 profiler of queues (ROCm/rocm-systems, aqlprofile, pm4) writes it: the words it is for, and in the upper byte the dies.
@@ -32,11 +34,10 @@ WORDS: Final = aql.PACKET_NBYTES // 4
 INVALID: Final = aql.PACKET_TYPE_INVALID
 """The first word of an entry that holds no packet."""
 
-_FENCES: Final = {
-    "barrier": 1, "acquire_fence_scope": aql.FENCE_SCOPE_SYSTEM, "release_fence_scope": aql.FENCE_SCOPE_SYSTEM,
-}  # fmt: skip
-DISPATCH: Final = aql.HEADER.encode(type=aql.PACKET_TYPE_KERNEL_DISPATCH, **_FENCES)
-VENDOR: Final = aql.HEADER.encode(type=aql.PACKET_TYPE_VENDOR_SPECIFIC, **_FENCES)
+BESIDE: Final = aql.HEADER.encode(type=aql.PACKET_TYPE_KERNEL_DISPATCH)
+"""The header of a launch that begins when the one before it has begun."""
+DISPATCH: Final = aql.HEADER.encode(type=aql.PACKET_TYPE_KERNEL_DISPATCH, barrier=1)
+VENDOR: Final = aql.HEADER.encode(type=aql.PACKET_TYPE_VENDOR_SPECIFIC, barrier=1)
 _LEFT: Final = 10
 """``dw_cnt_remain`` of a vendor packet: the words behind the jump."""
 _LONGEST_PM4: Final = (1 << 20) - 1
@@ -107,10 +108,11 @@ class AQLQueue(ComputeQueue):
         """
         self._refer()
         at = 4 * len(self._packets)
+        beside = at and (not self._jumps or self._jumps[-1][0] != len(self._packets) - WORDS)
         sizes = [size if isinstance(size, int) else size.vmax for size in items]
         fields = {f"workgroup_size_{axis}": size for axis, size in zip("xyz", sizes, strict=True)}
         packet = aql.kernel_dispatch_packet.pack(
-            header=DISPATCH, setup=3, private_segment_size=private, group_segment_size=group,
+            header=BESIDE if beside else DISPATCH, setup=3, private_segment_size=private, group_segment_size=group,
             kernel_object=descriptor, **fields,
         )  # fmt: skip
         self._packets.frombytes(bytes(packet))

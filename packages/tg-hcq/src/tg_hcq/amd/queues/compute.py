@@ -42,7 +42,6 @@ RELEASE: Final = (
 )
 RELEASE_GFX9: Final = (
     _flush_and_timestamp(pm4_gfx9)
-    | pm4_gfx9.EOP_TCL1_ACTION_EN
     | pm4_gfx9.EOP_TC_ACTION_EN
     | pm4_gfx9.EOP_TC_WB_ACTION_EN
     | pm4_gfx9.EOP_TC_MD_ACTION_EN

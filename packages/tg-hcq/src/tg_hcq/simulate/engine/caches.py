@@ -8,6 +8,9 @@ from typing import Protocol
 from .memory import LINE
 from .state import Scope
 
+FETCHED_AGAIN = 32
+"""Lines that a cache fetches again at once when it was told to forget them."""
+
 
 class Backing(Protocol):
     """What is behind a cache: another one, or memory."""
@@ -77,6 +80,16 @@ class Cache:
                 for at, stored in enumerate(dirty):
                     if stored:
                         fresh[at] = line[at]
+
+    def refetch(self) -> None:
+        """Forgets what was not stored here, and fetches the latest lines again at once, as whoever reads ahead does."""
+        lines = list(self._lines)[-FETCHED_AGAIN:]
+        self.drop()
+        for base in lines:
+            try:
+                self._line(base)
+            except KeyError:  # it is not mapped any more
+                continue
 
     def forget(self) -> None:
         """Forgets everything, what was stored here as well."""

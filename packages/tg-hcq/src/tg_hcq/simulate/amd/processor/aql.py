@@ -8,13 +8,12 @@ ROCm/ROCR-Runtime. Registers that a dispatch begins with: LLVM, "User Guide for 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from ....headers.amd import aql
 from ....headers.layout import Struct
 from .bus import Bus
-from .dispatch import Dispatcher, Grid
+from .dispatch import ALL, Dispatcher, Grid
 from .faults import Interrupt, PacketFault
 from .pm4 import INDIRECT_BUFFER, ComputeQueue
 from .queue import Ring
@@ -62,7 +61,7 @@ class AqlQueue(ComputeQueue):
         interrupt: Callable[[Interrupt], None], dies: int = 1,
     ) -> None:  # fmt: skip
         super().__init__(ring, bus, major, dispatcher, clock, interrupt, dies)
-        self.unit, self._major = PACKET, major
+        self.unit, self._major, self._number = PACKET, major, 0
         self._run_packet: dict[int, Callable[[bytes], None]] = {
             aql.PACKET_TYPE_BARRIER_AND: self._barrier_and, aql.PACKET_TYPE_BARRIER_OR: self._barrier_or,
             aql.PACKET_TYPE_VENDOR_SPECIFIC: self._vendor,
@@ -80,18 +79,32 @@ class AqlQueue(ComputeQueue):
     def execute(self, write: int) -> None:
         """Executes packets from ``read`` to a write pointer, each as soon as it is valid."""
         while self.read < write:
-            self._name = ""
-            at = self.ring.address + self.read * PACKET % self.ring.nbytes
-            self.wait(partial(self._is_valid, at))
-            packet = self.bus.read(at, PACKET, "a packet")
-            self._one(packet)
-            self.bus.write(at, aql.PACKET_TYPE_INVALID.to_bytes(2, "little"), "a packet's header")
-            self.read += 1
+            first = self.read
+            order = [first]
+            if first + 1 < write and self._is_beside(first + 1) and self._dispatcher.overtakes():
+                order = [first + 1, first]
+            for self._number in order:
+                self._name = ""
+                self.wait(self._is_valid)
+                self._one(self.bus.read(self._at, PACKET, "a packet"))
+                self.bus.write(self._at, aql.PACKET_TYPE_INVALID.to_bytes(2, "little"), "a packet's header")
+            self.read = first + len(order)
             self.report()
         self._dispatcher.finish(self.advance)
 
-    def _is_valid(self, at: int) -> bool:
-        return self.bus.word(at, "a packet") & 0xFF != aql.PACKET_TYPE_INVALID
+    @property
+    def _at(self) -> int:
+        """Where the packet is that is executed."""
+        return self.ring.address + self._number * PACKET % self.ring.nbytes
+
+    def _is_valid(self) -> bool:
+        return self.bus.word(self._at, "a packet") & 0xFF != aql.PACKET_TYPE_INVALID
+
+    def _is_beside(self, number: int) -> bool:
+        """Whether a packet is a launch that may run beside the packet before it: its barrier bit is not set."""
+        at = self.ring.address + number * PACKET % self.ring.nbytes
+        header = aql.HEADER.decode(self.bus.word(at, "a packet") & aql.HEADER.known)
+        return header["type"] == aql.PACKET_TYPE_KERNEL_DISPATCH and not header["barrier"]
 
     def _one(self, packet: bytes) -> None:
         word = int.from_bytes(packet[:2], "little")
@@ -132,7 +145,7 @@ class AqlQueue(ComputeQueue):
     def _acquire(self, scope: int) -> None:
         if scope:
             system = scope == aql.FENCE_SCOPE_SYSTEM
-            self._dispatcher.invalidate(vectors=True, arrays=True, scalars=True, shared=system)
+            self._dispatcher.invalidate(ALL, vectors=True, arrays=True, scalars=True, shared=system)
             self._dispatcher.drop_code()
 
     def _queue(self) -> dict[str, int]:
@@ -217,8 +230,8 @@ class AqlQueue(ComputeQueue):
         properties = descriptor["kernel_code_properties"]
         if properties & ~0xC7F:
             raise PacketFault(f"kernel_code_properties {properties:#x} has reserved bits")
-        at, object_ = self.ring.address + self.read * PACKET % self.ring.nbytes, self.ring.read_pointer - READ_ID
-        pairs = {1: at, 2: object_, 3: fields["kernarg_address"], 4: self.read, 5: 0}
+        object_ = self.ring.read_pointer - READ_ID
+        pairs = {1: self._at, 2: object_, 3: fields["kernarg_address"], 4: self._number, 5: 0}
         words: list[int] = []
         if properties & 1:
             words += [queue[f"scratch_resource_descriptor[{n}]"] for n in range(4)]
@@ -263,6 +276,9 @@ class AqlQueue(ComputeQueue):
         if words[0] >> 8 & 0xFF != INDIRECT_BUFFER:
             raise PacketFault(f"{words[0]:#010x} is no INDIRECT_BUFFER", 1)
         self._packet(words, 0)
+
+    def _settle(self) -> None:
+        """An event of a vendor packet waits for no launch of other packets: only its barrier bit is said to."""
 
     def _signal(self, address: int) -> None:
         """Checks that there is a signal."""

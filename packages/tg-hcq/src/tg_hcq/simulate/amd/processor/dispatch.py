@@ -6,7 +6,7 @@ Execution State" (AMDGPUUsage).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -22,7 +22,7 @@ from ...engine import (
     Machine,
     Wave,
 )
-from ...engine.caches import Caches
+from ...engine.caches import Cache, Caches
 from .faults import MemoryFault, PacketFault, Refused
 from .registers import Registers
 
@@ -38,6 +38,8 @@ _UNPLAYED: Final = (
 )  # fmt: skip
 _PACES: Final = (0, 0, 1, 4)
 """How many times a wave runs between two packets, on a hostile machine."""
+_OVERTAKEN: Final = 0.8
+"""How often a packet that need not wait for the one before it comes first, on a hostile machine."""
 MOST_LDS: Final = 64 << 10
 MOST_THREADS: Final = 1024
 
@@ -48,6 +50,33 @@ class Grid:
 
     groups: tuple[int, int, int]
     threads: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Dies:
+    """Some of the dies that execute a queue together.
+
+    Attributes:
+      chosen: a bit for each.
+      number: how many there are.
+    """
+
+    chosen: int = 1
+    number: int = 1
+
+    def apart(self) -> Iterator[Dies]:
+        """Each of them by itself: what they do, they do at different times."""
+        return (Dies(1 << die, self.number) for die in range(self.number) if self.chosen >> die & 1)
+
+    def have(self, part: int, parts: int) -> bool:
+        """Whether one of so many equal parts of the card is theirs, at least in part."""
+        return any(
+            self.chosen >> die & 1 and (die * parts // self.number == part or part * self.number // parts == die)
+            for die in range(self.number)
+        )
+
+
+ALL: Final = Dies()
 
 
 @dataclass(frozen=True)
@@ -135,25 +164,34 @@ class Dispatcher:
             if self.step():
                 between()
 
-    def invalidate(self, *, vectors: bool, arrays: bool, scalars: bool, shared: bool) -> None:
-        """Drops what caches hold: those of vector accesses, those behind them, those of scalar loads, and the last."""
+    def invalidate(self, dies: Dies, *, vectors: bool, arrays: bool, scalars: bool, shared: bool) -> None:
+        """Drops what caches hold: those of vector accesses, those behind them, those of scalar loads, and the last.
+
+        The last hold at once what is in memory now: no document says that nothing is fetched before it is wanted.
+        """
         for caches in self._caches():
             for wanted, chosen in (
                 (shared, caches.dies), (arrays, caches.arrays), (vectors, caches.vectors), (scalars, caches.scalars),
             ):  # fmt: skip
-                for cache in chosen if wanted else ():
-                    cache.drop()
+                for cache in _of(dies, chosen) if wanted else ():
+                    (cache.refetch if cache.write_back else cache.drop)()
 
-    def lose(self) -> None:
+    def lose(self, dies: Dies) -> None:
         """Drops what was stored and not written back, too: no document says that it survives an invalidation."""
         for caches in self._caches():
-            for cache in caches.dies:
+            for cache in _of(dies, caches.dies):
                 cache.forget()
 
-    def write_back(self) -> None:
+    def write_back(self, dies: Dies = ALL) -> None:
         """Sends what was stored to memory."""
         for caches in self._caches():
-            caches.flush()
+            for cache in _of(dies, caches.dies):
+                cache.flush()
+
+    def overtakes(self) -> bool:
+        """Whether a packet that need not wait for the one before it is done first; only on a hostile machine."""
+        hostile = (machine for machine in self._machines.values() if isinstance(machine, HostileMachine))
+        return any(machine.rng.random() < _OVERTAKEN for machine in hostile)
 
     def _caches(self) -> list[Caches]:
         return [machine.caches for machine in self._machines.values() if isinstance(machine, HostileMachine)]
@@ -304,3 +342,7 @@ class Dispatcher:
         else:
             for axis in range(rsrc2["TIDIG_COMP_CNT"] + 1):
                 wave.set_row(axis, [thread[axis] for thread in ids])
+
+
+def _of(dies: Dies, caches: list[Cache]) -> list[Cache]:
+    return [cache for part, cache in enumerate(caches) if dies.have(part, len(caches))]

@@ -13,7 +13,7 @@ from typing import Final
 from ....core.fileio import MMIO
 from .bus import Bus, aligned
 from .compare import COMPARISONS
-from .dispatch import Dispatcher, Grid
+from .dispatch import Dies, Dispatcher, Grid
 from .faults import Interrupt, PacketFault
 from .formats import Packet, packet
 from .queue import Queue, Ring
@@ -246,7 +246,7 @@ class ComputeQueue(Queue):
     def _event_write(self, fields: dict[str, int], body: list[int]) -> None:
         if (fields["event_type"], fields["event_index"]) != (CS_PARTIAL_FLUSH, 4):
             raise PacketFault(f"event {fields['event_type']:#x} with index {fields['event_index']} is not played", 1)
-        self._dispatcher.finish(self.advance)
+        self._settle()
 
     def _release_mem(self, fields: dict[str, int], body: list[int]) -> None:
         if fields["event_type"] not in (CACHE_FLUSH_AND_INV_TS, BOTTOM_OF_PIPE_TS) or fields["event_index"] != 5:
@@ -255,10 +255,12 @@ class ComputeQueue(Queue):
             raise PacketFault("GLM_WB without GLM_INV, which must be set with it (gfx_v10_0_ring_emit_fence)", 1)
         if fields["dst_sel"] > 1:
             raise PacketFault(f"destination {fields['dst_sel']}: only memory (0) and L2 (1) are played", 2)
+        if fields.get("tc_wb") and not (fields["tc"] or fields["tc_nc"]):
+            raise PacketFault("TC_WB with neither TC nor TC_NC, which no source uses (Mesa, si_emit_cache_flush)", 1)
         chosen, interrupts = fields["data_sel"], fields["int_sel"]
         if chosen > 3 or interrupts > 3:
             raise PacketFault(f"data {chosen} and interrupt {interrupts}: only up to 3 are played", 2)
-        self._dispatcher.finish(self.advance)
+        self._settle()
         self._invalidate(fields)
         address = _address(fields)
         if chosen:
@@ -274,17 +276,22 @@ class ComputeQueue(Queue):
         if fields.get("gli_inv") or fields.get("icache"):
             self._dispatcher.drop_code()
 
+    def _settle(self) -> None:
+        """What an event of a packet does first: it happens when all that was launched before is over."""
+        self._dispatcher.finish(self.advance)
+
     def _invalidate(self, fields: dict[str, int]) -> None:
-        """Writes back and invalidates what the bits of a packet say."""
-        if fields.get("gl2_wb") or fields.get("tc_wb"):
-            self._dispatcher.write_back()
-        elif fields.get("gl2_inv") or fields.get("tc"):
-            self._dispatcher.lose()
-        self._dispatcher.invalidate(
-            vectors=bool(fields.get("glv_inv") or fields.get("tcl1")), arrays=bool(fields.get("gl1_inv")),
-            scalars=bool(fields.get("glk_inv") or fields.get("kcache")),
-            shared=bool(fields.get("gl2_inv") or fields.get("tc")),
-        )  # fmt: skip
+        """Writes back and invalidates what the bits of a packet say, one die after the other."""
+        shared = bool(fields.get("gl2_inv") or fields.get("tc"))
+        for die in Dies(self._chosen, self._all.bit_length()).apart():
+            if fields.get("gl2_wb") or fields.get("tc_wb"):
+                self._dispatcher.write_back(die)
+            elif shared:
+                self._dispatcher.lose(die)
+            self._dispatcher.invalidate(
+                die, vectors=bool(fields.get("glv_inv") or fields.get("tcl1")), arrays=bool(fields.get("gl1_inv")),
+                scalars=bool(fields.get("glk_inv") or fields.get("kcache")), shared=shared,
+            )  # fmt: skip
 
     def _set_sh_reg(self, fields: dict[str, int], body: list[int]) -> None:
         first, values = SH_BASE + fields["offset"], body[1:]
