@@ -15,7 +15,7 @@ from ..autograd.differentiation import (
     free,
     operands_first,
 )
-from ..autograd.functions import Add, Cast
+from ..autograd.functions import UNRECORDED, Add, Cast
 from ..autograd.hooks import Handle, accumulated, hooks_of
 from .base import B
 from .writing import accumulate
@@ -247,7 +247,7 @@ def backward(
     order, leaves = everything(x)
     learnt = [leaf for leaf in leaves if leaf.requires_grad is None and getattr(leaf, "_parameter", False)]
     targets: list[B] | None = None
-    if learnt:
+    if learnt or any(node._ctx is UNRECORDED for node in order):
         targets = [*learnt, *(leaf for leaf in leaves if leaf.requires_grad is True)]  # type: ignore[list-item]
     elif x.requires_grad is None:
         raise RuntimeError(

@@ -6,10 +6,10 @@ from tg_dtype import can_safe_cast
 from tg_lazy import LazyBuffer, Ops
 from tg_lazy.graph.lazybuffer import graph_lock
 from tg_lazy.trackers import writes_once
-from tg_shape import prod, sint
+from tg_shape import ShapeTracker, prod, sint
 
 from ..autograd.differentiation import MODE
-from ..autograd.functions import Contiguous, Put, RowSparse
+from ..autograd.functions import UNRECORDED, Contiguous, Put, RowSparse
 from ..autograd.functions.row_sparse import stretched
 from ..autograd.functions.updating import places
 from ..host import transfer
@@ -19,11 +19,11 @@ from ..memory.realization import Moves
 from .base import B, Base
 from .casts import cast, to
 from .computing import clone
-from .movement import reshape
+from .movement import reshape, stretch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -56,7 +56,9 @@ def assign(x: B, value: Any) -> B:
     copied = transfer.runs_nothing(x.device)
     new = _from_anywhere(x, value, "assign") if copied else fitting(x, value, "assign")
     if new.shape != x.shape:
-        new = _broadcast_to(new, x.shape, "assign")
+        if not _fits(new.shape, x.shape):
+            raise ValueError(f"assign: a value of shape {new.shape} into a tensor of shape {x.shape}")
+        new = stretch(new, x.shape)
     if new.requires_grad and MODE.recording:
         raise RuntimeError("assign: the value requires a gradient, which cannot flow through memory; detach() it")
     if copied:
@@ -106,17 +108,9 @@ def as_value(x: B, value: Any, what: str) -> B:
     return new
 
 
-def _broadcast_to(x: B, shape: tuple[sint, ...], what: str) -> B:
-    """This value in a shape that it broadcasts to.
-
-    Raises:
-      ValueError: if it does not.
-    """
-    old = x.shape
-    fits = len(old) <= len(shape) and all(d in (1, n) for d, n in zip(old[::-1], shape[::-1], strict=False))
-    if not fits:
-        raise ValueError(f"{what}: a value of shape {old} into a tensor of shape {shape}")
-    return x._wrap(x.lazydata.reshape((1,) * (len(shape) - len(old)) + old).expand(shape))
+def _fits(old: tuple[sint, ...], shape: tuple[sint, ...]) -> bool:
+    """Whether a value of a shape broadcasts to another one."""
+    return len(old) <= len(shape) and all(d in (1, n) for d, n in zip(old[::-1], shape[::-1], strict=False))
 
 
 def fitting(x: B, value: Any, what: str) -> B:
@@ -152,8 +146,19 @@ def _on_host(x: B) -> B:
 
 def store(x: B, new: B) -> None:
     """Writes elements, of this tensor's shape and dtype, to its memory."""
-    x._let_go()
-    write(x, (), new.lazydata)
+    _written(x, None, new)
+    node = x._memory().node
+    if node is not None and node._ctx is UNRECORDED and prod(x.shape) == prod(node.shape):  # nothing is left of it
+        x._memory().node = x._ctx = None
+
+
+def _written(x: B, part: ShapeTracker | None, new: B) -> None:
+    """:func:`write`, of a tensor that nothing is to be known of any more but what its memory knows."""
+    value = new.lazydata
+    _ = x.lazydata
+    if x._memory().node is None:
+        x._let_go()
+    write(x, part, value)
 
 
 def accumulate(x: B, value: LazyBuffer | RowSparse) -> None:
@@ -209,25 +214,31 @@ def update_rows(
         home.update(places(st, 0, values.shape), stretched(index, values.shape), values, op, distinct)
 
 
-def write(x: B, steps: Sequence[tuple[Any, ...]], value: LazyBuffer) -> None:
+def write(x: B, part: ShapeTracker | None, value: LazyBuffer) -> None:
     """Writes a value to a part of this tensor.
 
     Args:
-      steps: the part: bounds for ``shrink`` and steps for ``stride``; all of it if there are none.
+      part: where in memory; where all of this tensor is if it is None.
       value: of the shape of the part.
 
     Raises:
       RuntimeError: if several elements of the tensor are one place in memory.
     """
     with graph_lock:
-        home = x._memory()
-        st = (x._place or x.lazydata).st
+        st = place_of(x)
         if not writes_once(st):
             raise RuntimeError(_several(x.shape))
-        for bounds, strides in (steps,) if steps else ():
-            st = st.shrink(bounds).stride(strides)
+        if part is not None:
+            st = part
         if st.size != 0:
-            home.write(st, value)
+            x._memory().write(st, value)
+
+
+def place_of(x: B) -> ShapeTracker:
+    """Where this tensor lies in its memory."""
+    with graph_lock:
+        x._memory()
+        return (x._place or x.lazydata).st
 
 
 def flows(x: B) -> bool:
@@ -244,11 +255,54 @@ def flows(x: B) -> bool:
     return x._ctx is not None and x._ctx.learnt and _viewed(x)._ctx is not None
 
 
-def recorded(x: B, value: B) -> bool:
-    """Whether a gradient may be wanted of this tensor or of ``value``, which is written to it."""
-    if flows(x):
-        return True
-    return brings(value) and not hasattr(_viewed(x), "_parameter")
+def recorded(x: B, value: B, part: ShapeTracker | None = None) -> bool:
+    """Whether a gradient may be wanted of this tensor or of ``value``, which is written to it.
+
+    Not of a part with symbolic bounds of what is kept from step to step (a cache that one graph fills), as long as it
+    is parameters of layers alone that may want one: the next step would then have to compute this one, of another
+    value of the variable, once more.
+
+    Args:
+      value: what is written.
+      part: where to in memory, if not to all of this tensor.
+    """
+    return _may_want(x, value) and not _moves_on(x, value, part)
+
+
+def _may_want(x: B, value: B) -> bool:
+    return flows(x) or (brings(value) and not hasattr(_viewed(x), "_parameter"))
+
+
+def _moves_on(x: B, value: B, part: ShapeTracker | None) -> bool:
+    """Whether the part has symbolic bounds in what is kept, and nothing says that it requires a gradient."""
+    st = part or place_of(x)
+    if st.numeric or x._wants_grad is True or value._wants_grad is True:
+        return False
+    home = x._memory()
+    if st.contiguous and prod(st.shape) == prod(home.root.shape):
+        return False
+    return not (flows(x) if home.node is None else home.computed)
+
+
+def write_as_data(x: B, value: B, part: ShapeTracker | None = None, whole: bool = False) -> None:
+    """Writes a value through which no gradient flows: to a part with symbolic bounds, or where none is wanted.
+
+    If one may be wanted, whoever asks for it later gets an error.
+
+    Args:
+      value: of the shape of the part.
+      part: where to in memory, if not to all of this tensor.
+      whole: whether all of this tensor is written nevertheless, by a value that differs from it in this part.
+    """
+    lost = _may_want(x, value) and _moves_on(x, value, part)
+    if part is None:
+        store(x, value)
+    else:
+        _written(x, None if whole else part, value)
+    if lost:
+        home = x._memory()
+        home.node = x._wrap(LazyBuffer.const(0, x.dtype, home.root.shape, x.device), None)
+        home.node._ctx = UNRECORDED
 
 
 def brings(value: B) -> bool:
@@ -260,14 +314,18 @@ def brings(value: B) -> bool:
     return value._wants_grad is None and (hasattr(value, "_parameter") if value._ctx is None else value._ctx.learnt)
 
 
-def take_over(x: B, new: B) -> None:
+def take_over(x: B, new: B, part: ShapeTracker | None = None) -> None:
     """Gives this tensor new elements, of its shape and dtype, through which a gradient flows if one may be wanted.
+
+    Args:
+      new: the elements.
+      part: where in memory they differ from the old ones, if not everywhere in this tensor.
 
     Raises:
       RuntimeError: if this tensor is a leaf that requires a gradient, or a view of one.
     """
-    if not recorded(x, new):
-        store(x, new)
+    if not recorded(x, new, part):
+        write_as_data(x, new, part, whole=True)
         return
     with graph_lock:
         home, st = x._memory(), (x._place or x.lazydata).st
@@ -288,6 +346,8 @@ def take_over(x: B, new: B) -> None:
             made = old._apply(Put(st), new)
         node = x._wrap(made.lazydata, made._wants_grad)
         node._ctx = made._ctx
+        if home.node is None:
+            home.computed = flows(x)
         home.node = node
         home.advance(node._lazy.base)
         x._cut = False
@@ -371,9 +431,8 @@ def kept_for(x: B, other: Any, always: bool = False) -> tuple[B, Any]:
       other: the other operand, whose gradient is made of them if it wants one.
       always: whether the gradient of this one is, too.
     """
-    if x._ctx is None or not flows(x):
-        return x, other
-    if not (always or (isinstance(other, Base) and brings(other))):
+    brought = isinstance(other, Base) and brings(other)
+    if not (brought or (always and flows(x))) or not recorded(x, other if brought else x):
         return x, other
     kept = clone(x)
     return kept, kept if other is x else other

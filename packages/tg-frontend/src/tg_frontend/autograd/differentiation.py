@@ -11,7 +11,7 @@ from tg_lazy import ANOMALY, LazyBuffer, Scope
 from tg_lazy.graph.origin import BACKWARD
 
 from ..memory.home import Clock
-from .functions import Function, Grads, RowSparse, Same, Seen, summed
+from .functions import UNRECORDED, Function, Grads, RowSparse, Same, Seen, summed
 from .hooks import Registered, called_back
 from .recording import Recorded, recorded
 
@@ -189,10 +189,13 @@ def _open_needs(parents: Sequence[Node], on_the_way: Container[int]) -> tuple[bo
 
 
 def _leading(order: Sequence[Node], targets: Collection[int]) -> set[int]:
-    """The targets and the nodes that depend on them, by id; ``order`` has each node after its operands."""
+    """The targets and the nodes that depend on them, by id; ``order`` has each node after its operands.
+
+    What was written as data may depend on them: its function says so when a gradient comes.
+    """
     found = set(targets)
     for node in order:
-        if not found.isdisjoint(map(id, operands(node._ctx))):  # type: ignore[arg-type]
+        if node._ctx is UNRECORDED or not found.isdisjoint(map(id, operands(node._ctx))):  # type: ignore[arg-type]
             found.add(id(node))
     return found
 

@@ -55,15 +55,17 @@ class Memory:
         another tensor's memory, padded or repeated perhaps), and the first write makes memory of ``root``.
       written: number of the last write; 0 before the first.
       node: the newest version as a tensor through which a gradient flows, once such a one was written.
+      computed: whether what ``node`` first replaced was computed from what may want a gradient, and was not kept data.
       bits: the memories that see this one in another dtype.
     """
 
-    __slots__ = ("__weakref__", "base", "bits", "direct", "node", "root", "written")
+    __slots__ = ("__weakref__", "base", "bits", "computed", "direct", "node", "root", "written")
 
     def __init__(self, root: LazyBuffer, direct: bool) -> None:
         self.root, self.direct, self.written = root, direct, 0
         self.base: LazyBuffer = root.srcs[0] if root.op is _VIEW else root
         self.node: Any = None
+        self.computed = False
         self.bits: list[ref[Bits]] | None = None
 
     @classmethod

@@ -30,14 +30,14 @@ def fill(x: A, value: ConstType) -> A:
 
 
 def fill_(x: A, value: Any) -> A:
-    """Fills this tensor with a value. Returns it.
+    """Fills this tensor with a value. Returns it. To a value that is a tensor, a gradient flows.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([1, 2]).fill_(7)
       Tensor([7, 7])
     """
-    return writing.assign(x, value)
+    return copy_(x, value) if isinstance(value, Array) and writing.brings(value) else writing.assign(x, value)
 
 
 def zero_(x: A) -> A:

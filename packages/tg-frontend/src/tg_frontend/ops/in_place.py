@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from ..array import writing
-from ..array.array import A
+from ..array.array import A, Array
 from ..domains import NUMBERS
 from ..keywords import checked
 
@@ -45,7 +45,9 @@ def in_place(function: Callable[Concatenate[A, P], Any]) -> Callable[Concatenate
     name = compute.__name__
 
     def method(x: Any, *args: Any, **kwargs: Any) -> Any:
-        kept, _ = writing.kept_for(x, None, always=True)
+        given = (arg for arg in (*args, *kwargs.values())
+                 if isinstance(arg, Array) and arg.dtype.kind == "float" and writing.brings(arg))  # fmt: skip
+        kept, _ = writing.kept_for(x, next(given, None), always=True)
         others = tuple(kept if arg is x else arg for arg in args) if kept is not x else args
         return writing.in_place(x, compute(kept, *others, **kwargs), f"Tensor.{name}")
 

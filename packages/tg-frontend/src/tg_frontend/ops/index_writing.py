@@ -13,7 +13,7 @@ from tg_shape import Expr, prod, sint
 from ..array.array import A, Array
 from ..array.movement import stretch
 from ..array.shapes import broadcast_shape
-from ..array.writing import fitting, recorded, take_over, write
+from ..array.writing import fitting, place_of, recorded, take_over, write_as_data
 from ..autograd.differentiation import MODE
 from ..autograd.functions import Scatter, Take
 from ..host import transfer
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 def __setitem__(x: A, indices: Any, value: Any) -> None:
     """Writes a part, in the same memory where there is some. The value is broadcast to the part and cast.
 
-    With tensors of integers, of several values for one position the last one stays. A part with symbolic bounds, as in
-    a cache that one graph fills step by step, is written as data where parameters of layers leave gradients open.
+    With tensors of integers, of several values for one position the last one stays. A part with symbolic bounds
+    of what is kept, as a cache that one graph fills step by step, is written as data where only parameters of layers
+    that leave it open might want a gradient; a :meth:`backward` through it is an error. So it is of all ways to write.
 
     Raises:
       IndexError: if a number is out of range, there are too many indices, or a mask does not fit.
@@ -57,19 +58,16 @@ def __setitem__(x: A, indices: Any, value: Any) -> None:
         take_over(x, _masked_write(_shadow(x), mask, new))
         return
     terms = index_terms(x, indices, "setitem")
+    bounds, steps = _bounds(x, [slice(None) if isinstance(term, Array) else term for term in terms])
+    part = place_of(x).shrink(bounds).stride(steps)
     if any(isinstance(term, Array) for term in terms):
-        take_over(x, _written_at(_shadow(x), terms, new))
-    elif recorded(x, new) and (x.requires_grad or new.requires_grad or not _symbolic(terms)):
-        take_over(x, _written_box(_shadow(x), terms, new))
+        take_over(x, _written_at(_shadow(x), terms, new), part)
+    elif recorded(x, new, part):
+        take_over(x, _written_box(_shadow(x), terms, new), part)
     else:
-        _write_box(x, terms, new)
-
-
-def _symbolic(terms: list[Any]) -> bool:
-    """Whether a part has symbolic bounds, as that of a cache which grows with a position."""
-    bounds = (part for term in terms for part in (
-        (term.start, term.stop) if isinstance(term, slice) else (term,)))  # fmt: skip
-    return any(isinstance(bound, Expr) for bound in bounds)
+        fitted = _part_of(x, terms, new, part.shape)
+        if fitted.numel() != 0:
+            write_as_data(x, fitted.reshape(part.shape), part)
 
 
 def _copy_in(x: A, indices: Any, value: Any) -> None:
@@ -123,16 +121,6 @@ def _without_leading(x: A, ndim: int) -> A:
     while x.ndim - extra > ndim and x.shape[extra] == 1:
         extra += 1
     return x.reshape(x.shape[extra:]) if extra else x
-
-
-def _write_box(x: A, terms: list[Any], value: A) -> None:
-    x._let_go()
-    bounds, steps = _bounds(x, terms)
-    box = x._lazy.st.shrink(bounds).stride(steps).shape
-    fitted = _part_of(x, terms, value, box)
-    if fitted.numel() == 0:
-        return
-    write(x, (bounds, steps), fitted.reshape(box).lazydata)
 
 
 def _bounds(x: A, terms: list[Any]) -> tuple[tuple[tuple[sint, sint], ...], tuple[int, ...]]:

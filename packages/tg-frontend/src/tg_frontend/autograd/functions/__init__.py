@@ -15,7 +15,7 @@ from .base import Function, Grads, held, splat, total, widened
 from .division import FloorDiv, Fmod, Remainder
 from .elementary import SLOPES, Elementary
 from .lookup import Chosen, Take, TakeAlong
-from .memory import Cast, Contiguous, ContiguousBackward, Copy, Same
+from .memory import UNRECORDED, Cast, Contiguous, ContiguousBackward, Copy, Same
 from .movement import Cat, Expand, Flip, Pad, Part, Permute, Put, Reshape, Seen, Shrink, Stride
 from .reduction import Max, Prod, Sum
 from .row_sparse import Lookup, RowSparse, row_dtype, summed
@@ -25,6 +25,7 @@ from .unary import Abs, Neg, Reciprocal, Relu, Sigmoid, Softplus, Sqrt, Step, Tr
 
 __all__ = [
     "SLOPES",
+    "UNRECORDED",
     "Abs",
     "Add",
     "Atan2",

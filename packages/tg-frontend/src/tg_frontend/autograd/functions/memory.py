@@ -65,6 +65,26 @@ class Copy(Function):
         return (grad.copy_to(self.source),)
 
 
+class Unrecorded(Function):
+    """What was written as data, though parameters of layers that leave it open might have wanted a gradient of it."""
+
+    __slots__ = ()
+
+    lasting = True
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        raise RuntimeError(
+            "backward: a part with symbolic bounds was written as data, because no parameter said that it requires a "
+            "gradient; set requires_grad=True on those that do before writing (an optimiser does that), or detach() "
+            "what is read"
+        )
+
+
+UNRECORDED = Unrecorded()
+UNRECORDED.parents = UNRECORDED.needs = ()
+UNRECORDED.stamp, UNRECORDED.wanted, UNRECORDED.learnt = 0, False, False
+
+
 class Cast(Function):
     """The operand converted to another dtype."""
 

@@ -159,6 +159,7 @@ class Seen(Part):
     __slots__ = ("before", "since")
 
     view = True
+    lasting = True
     before: Any
     since: int
 
