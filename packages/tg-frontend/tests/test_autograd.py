@@ -239,7 +239,7 @@ READINGS: dict[str, Callable[[Tensor], object]] = {
     "numpy": Tensor.numpy,
     "data": Tensor.data,
     "printed": repr,
-    "array": np.asarray,
+    "array": lambda x: np.asarray(x.detach()),
     "item": lambda tensor: tensor.reshape(-1)[0].item() if tensor.shape else tensor.item(),
     "float": lambda tensor: float(tensor.mean() if tensor.shape else tensor),
     "bool": lambda tensor: bool((tensor > 0).any() if tensor.shape else tensor),

@@ -121,12 +121,13 @@ def test_one_element_is_a_python_number() -> None:
         [1, 2][Tensor([0, 1])]
 
 
-def test_numpy_writes_into_its_own_arrays_only() -> None:
+def test_numpy_writes_into_arrays_and_tensors() -> None:
     a = np.zeros((3, 4), np.float32)
     a += Tensor(X.copy())
     np.testing.assert_array_equal(a, X)
-    with pytest.raises(TypeError, match="numpy cannot write into a tensor"):
-        np.add(X, X, out=Tensor(X.copy()))  # type: ignore[call-overload]
+    out = Tensor(X.copy())
+    assert np.add(X, X, out=out) is out  # type: ignore[call-overload]
+    np.testing.assert_array_equal(out.numpy(), X + X)
 
 
 def test_a_device_that_is_not_there_is_told_at_once() -> None:

@@ -27,6 +27,7 @@ from . import (
 )
 from .base import Base
 from .ingest import value_of
+from .lending import check_lendable
 from .ufuncs import apply_ufunc
 
 TYPE_CHECKING = False
@@ -438,7 +439,7 @@ class Array(Base):
         return writing.in_place(self, self.rshift(x), ">>=")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """For numpy: ``array + tensor`` is a tensor, ``np.sin(tensor)`` an array."""
+        """For numpy: ``array + tensor`` and ``np.sin(tensor)`` are tensors."""
         return apply_ufunc(ufunc, method, inputs, kwargs)
 
     # *** one element as a number, the text ***
@@ -483,7 +484,12 @@ class Array(Base):
         return complex(self.item())
 
     def __buffer__(self, flags: int) -> memoryview:
-        """For ``memoryview(tensor)``, since Python 3.12: see :meth:`data`."""
+        """For ``memoryview(tensor)``, since Python 3.12: see :meth:`data`.
+
+        Raises:
+          BufferError: if the tensor requires a gradient, which would be lost: ``detach()`` it.
+        """
+        check_lendable(self, "__buffer__", BufferError)
         return self.data()
 
     def __repr__(self) -> str:

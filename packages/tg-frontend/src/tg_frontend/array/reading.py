@@ -10,6 +10,7 @@ from ..host import transfer
 from ..memory import disk
 from ..memory.realization import realize_all
 from .base import B
+from .lending import check_lendable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,8 +81,10 @@ def __array__(x: B, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]
     ``numpy.array``, which asks for ``copy=True``, gets a copy.
 
     Raises:
+      RuntimeError: if the tensor requires a gradient, which would be lost: ``detach()`` it, or call ``numpy()``.
       ValueError: if ``copy=False``, and the device's memory or the dtype is none that numpy can use.
     """
+    check_lendable(x, "__array__")
     name = interop.to_numpy_name(x.dtype)
     shared = name is not None and transfer.is_addressable(x.device) and (dtype is None or name == str(dtype))
     if copy is True or (copy is None and not shared):

@@ -2,14 +2,20 @@
 
 ``np.sin(tensor)`` is ``tensor.sin()``, and an array beside a tensor becomes one: ``array + tensor``, as
 ``tensor + array`` does. ``np.add.reduce``, ``accumulate`` and ``outer`` are known where there is a method for them.
-Functions without one, and calls with ``out`` or ``where``, take the tensor's values as arrays, and give arrays.
+What else there is (functions without a method, ``where``, ``reduceat``, ``at``) numpy computes on the host: see
+:mod:`.numpy_calls`.
 """
 
 from __future__ import annotations
 
 import operator
 
+from tg_dtype import can_safe_cast
+
+from ..host.coerce import to_dtype
 from .base import Base
+from .lending import wants_gradient
+from .numpy_calls import check_flow, on_host, tensors_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +34,13 @@ _NAMES = {
     "fabs": "abs",
 }  # fmt: skip
 """Methods by numpy's names, where theirs are others."""
+_KINDS = {
+    "fabs": ("float",), "heaviside": ("float",), "rint": ("float",), "reciprocal": ("float", "complex"),
+    "conjugate": ("int", "uint", "float", "complex"),
+}  # fmt: skip
+"""Kinds of numbers for which a method does what numpy does; of integers numpy often gives floats, or the reverse."""
+_SLOPELESS = frozenset("ceil copysign fix floor rint sign trunc".split())
+"""Functions whose slope is zero wherever there is one."""
 _METHODS = frozenset(
     """
     absolute arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil copysign cos cosh deg2rad divmod exp exp2 expm1
@@ -50,41 +63,79 @@ def _as_tensors(inputs: tuple[Any, ...]) -> list[Any]:
     ]
 
 
-def _call(name: str, inputs: tuple[Any, ...]) -> Any:
+def _call(name: str, inputs: list[Any]) -> Any:
     """The result of a function by the method of its name; NotImplemented where there is none."""
     known = _OPERATORS.get(name)
     if known is not None:
-        left, right = _as_tensors(inputs)
+        left, right = inputs
         return known(left, right)
     if name not in _METHODS and name not in _NAMES:
         return NotImplemented
-    first, *rest = _as_tensors(inputs)
+    if name in _KINDS and any(isinstance(x, Base) and x.dtype.kind not in _KINDS[name] for x in inputs):
+        return NotImplemented
+    first, *rest = inputs
     if not isinstance(first, Base):
         first = type(rest[0])(first, device=rest[0].device)
     return getattr(first, _NAMES.get(name, name))(*rest)
 
 
-def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``getattr(ufunc, method)(*inputs, **kwargs)`` where tensors are among the inputs."""
-    name, found = ufunc.__name__, NotImplemented
-    if method == "__call__" and not kwargs.keys() - {"dtype"}:
-        found = _call(name, inputs)
-        if found is not NotImplemented and kwargs.get("dtype") is not None:
-            found = found.cast(kwargs["dtype"])
-    elif method == "reduce" and name in _REDUCTIONS and not kwargs.keys() - {"axis", "keepdims"} and len(inputs) < 3:
-        axis = inputs[1] if len(inputs) == 2 else kwargs.get("axis", 0)
-        found = getattr(inputs[0], _REDUCTIONS[name])(axis, bool(kwargs.get("keepdims", False)))
-    elif method == "accumulate" and name in _RUNNING and not kwargs.keys() - {"axis"} and len(inputs) < 3:
-        found = getattr(inputs[0], _RUNNING[name])(inputs[1] if len(inputs) == 2 else kwargs.get("axis", 0))
-    elif method == "outer" and not kwargs:
+def _called(name: str, inputs: tuple[Any, ...], dtype: Any) -> Any:
+    """The result of a function, computed in a dtype if one is given that every input can have without a loss."""
+    if dtype is None:
+        return _call(name, _as_tensors(inputs))
+    wanted = to_dtype(dtype)
+    given = _as_tensors(inputs)
+    if not all(can_safe_cast(x.dtype, wanted) for x in given if isinstance(x, Base)):
+        return NotImplemented
+    found = _call(name, [x.cast(wanted) if isinstance(x, Base) else x for x in given])  # type: ignore[attr-defined]
+    return found if isinstance(found, Base) and found.dtype is wanted else NotImplemented
+
+
+def _known(name: str, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result by methods of tensors; NotImplemented where there are none."""
+    asked = kwargs.keys() - {"out"}
+    if method == "__call__" and not asked - {"dtype"}:
+        return _called(name, inputs, kwargs.get("dtype"))
+    if not inputs or not isinstance(inputs[0], Base):
+        return NotImplemented
+    x: Any = inputs[0]
+    if method == "reduce" and name in _REDUCTIONS and not asked - {"axis", "keepdims"}:
+        return getattr(x, _REDUCTIONS[name])(kwargs.get("axis", 0), bool(kwargs.get("keepdims", False)))
+    if method == "accumulate" and name in _RUNNING and not asked - {"axis"}:
+        return getattr(x, _RUNNING[name])(kwargs.get("axis", 0))
+    if method == "outer" and not asked:
         first, second = _as_tensors(inputs)
-        if isinstance(first, Base) and isinstance(second, Base):
-            shape = (*first.shape, *(1 for _ in second.shape))
-            found = _call(name, (first.reshape(shape), second))  # type: ignore[attr-defined]
-    if found is not NotImplemented:
-        return found
-    for out in kwargs.get("out", ()):
-        if isinstance(out, Base):
-            raise TypeError(f"{name}: numpy cannot write into a tensor; assign the result")
-    arrays = [x.numpy() if isinstance(x, Base) else x for x in inputs]  # type: ignore[attr-defined]
-    return getattr(ufunc, method)(*arrays, **kwargs)
+        if isinstance(second, Base):
+            return _call(name, [first.reshape((*first.shape, *(1 for _ in second.shape))), second])
+    return NotImplemented
+
+
+def _stored(found: Any, outs: tuple[Any, ...]) -> bool:
+    """Whether a result was written to the one tensor that it is for: it is of its shape and dtype."""
+    if len(outs) != 1 or not isinstance(outs[0], Base) or not isinstance(found, Base):
+        return False
+    out: Any = outs[0]
+    if (found.shape, found.dtype, found.device) != (out.shape, out.dtype, out.device):
+        return False
+    out.assign(found)
+    return True
+
+
+def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``getattr(ufunc, method)(*inputs, **kwargs)`` where tensors are among the inputs, or what is written into.
+
+    Raises:
+      RuntimeError: if a gradient is required that would not flow: through numpy, or to what is written into.
+    """
+    name = ufunc.__name__
+    outs = kwargs.get("out", ())
+    tensors = list(tensors_of([inputs, outs]))
+    if not (outs and any(map(wants_gradient, tensors))) and any(isinstance(x, Base) for x in inputs):
+        found = _known(name, method, inputs, kwargs)
+        if found is not NotImplemented and not outs:
+            check_flow(name, found, tensors, _SLOPELESS)
+            return found
+        if found is not NotImplemented and _stored(found, outs):
+            return outs[0]
+    written = inputs[:1] if method == "at" else outs
+    return on_host(name, getattr(ufunc, method), inputs, kwargs, written, tensors[0])

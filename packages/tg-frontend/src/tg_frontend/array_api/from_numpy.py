@@ -1,7 +1,7 @@
 """numpy's functions of tensors: ``np.mean(tensor)``, ``np.concatenate``, ``np.linalg.inv`` give tensors.
 
-What has the arguments of a function of the standard is that function; the rest is here. For any other, numpy gets the
-tensors' values, and gives arrays.
+What has the arguments of a function of the standard is that function; the rest is here. Any other numpy computes on the
+host.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import inspect
 import sys
 
 from .. import fft, linalg
+from ..array.numpy_calls import check_flow, tensors_of
+from ..host import transfer
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -34,7 +36,7 @@ _METHODS = {
         "nansum nanmean kron outer inner cross diag hsplit vsplit dsplit dot vdot bincount trapezoid squeeze".split(), 2
     ),
     **dict.fromkeys(
-        "nan_to_num trace fliplr flipud hstack vstack dstack column_stack ravel unique corrcoef "
+        "nan_to_num trace fliplr flipud ravel unique corrcoef "
         "atleast_1d atleast_2d atleast_3d".split(), 1
     ),
 }  # fmt: skip
@@ -51,11 +53,15 @@ _IGNORED: dict[str, tuple[Any, ...]] = {
 """Arguments of numpy with those of their values that say here what is so anyway."""
 
 
-def _given(args: Any) -> Any:
+_SLOPELESS = frozenset("zeros_like ones_like full_like empty_like round around where norm".split())
+"""Functions whose floats need not depend on those that they are given."""
+
+
+def _given(args: Any, device: str) -> Any:
     """Arguments with tensors for arrays."""
-    if isinstance(args, (list, tuple)):
-        return type(args)(map(_given, args)) if type(args) in (list, tuple) else args
-    return Tensor(args) if type(args).__module__ == "numpy" and type(args).__name__ == "ndarray" else args
+    if type(args) in (list, tuple):
+        return type(args)(_given(part, device) for part in args)
+    return Tensor(args, device=device) if transfer.is_array(args) and args.ndim else args
 
 
 def _limited(function: Callable[..., Any], most: int) -> Callable[..., Any]:
@@ -63,6 +69,20 @@ def _limited(function: Callable[..., Any], most: int) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return NotImplemented if len(args) > most else function(*args, **kwargs)
+
+    return call
+
+
+def _bound(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function for the arguments that it has: numpy may have more."""
+    signature = inspect.signature(function)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError:
+            return NotImplemented
+        return function(*args, **kwargs)
 
     return call
 
@@ -123,7 +143,37 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max:
 
 
 def _around(a: Any, decimals: int = 0) -> Any:
-    return a.round(decimals)
+    return NotImplemented if a.dtype.kind == "bool" else a.round(decimals)
+
+
+def _stacked(name: str) -> Callable[..., Any]:
+    """Of one tensor, its rows are what is put together."""
+
+    def call(tup: Any) -> Any:
+        return getattr(Tensor, name)(list(tup) if isinstance(tup, Tensor) else tup)
+
+    return call
+
+
+def _average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = False) -> Any:
+    if weights is not None or a.dtype.kind not in ("float", "complex"):
+        return NotImplemented
+    return a.mean(axis, keepdims)
+
+
+def _median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    if a.dtype.kind != "float" or isinstance(axis, tuple):
+        return NotImplemented
+    return a.quantile(0.5, axis, keepdims)
+
+
+def _percentile(name: str) -> Callable[..., Any]:
+    def call(a: Any, q: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+        if a.dtype.kind != "float" or isinstance(axis, tuple) or not isinstance(q, (int, float)):
+            return NotImplemented
+        return getattr(a, name)(q / 100, axis, keepdims)
+
+    return call
 
 
 def _transpose(a: Any, axes: Any = None) -> Any:
@@ -146,26 +196,38 @@ def _handlers() -> dict[str, Callable[..., Any]]:
     found |= {f"numpy.{name}": _limited(getattr(Tensor, name), most) for name, most in _METHODS.items()}
     found |= {f"numpy.linalg.{name}": getattr(linalg, name) for name in _LINALG}
     found |= {f"numpy.fft.{name}": getattr(fft, name) for name in _FFT}
-    found |= {f"numpy.{name}": _deviation(name) for name in ("std", "var")}
-    found |= {f"numpy.{name}": _running(name) for name in ("cumsum", "cumprod")}
-    found |= {f"numpy.{name}_like": _like(name) for name in ("zeros", "ones", "full", "empty")}
-    return found | {
-        "numpy.where": _where, "numpy.clip": _clip, "numpy.round": _around, "numpy.around": _around,
-        "numpy.take": _take, "numpy.transpose": _transpose, "numpy.linalg.norm": _norm, "numpy.einsum": Tensor.einsum,
-        "numpy.shape": lambda a: a.shape, "numpy.ndim": lambda a: a.ndim, "numpy.real": lambda a: a.real,
-        "numpy.imag": lambda a: a.imag,
+    own = {name: _deviation(name) for name in ("std", "var")}
+    own |= {name: _running(name) for name in ("cumsum", "cumprod")}
+    own |= {f"{name}_like": _like(name) for name in ("zeros", "ones", "full", "empty")}
+    own |= {name: _stacked(name) for name in ("hstack", "vstack", "dstack", "column_stack")}
+    own |= {f"{name}percentile": _percentile(f"{name}quantile") for name in ("", "nan")}
+    own |= {
+        "where": _where, "clip": _clip, "round": _around, "around": _around, "take": _take, "transpose": _transpose,
+        "linalg.norm": _norm, "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "real": lambda a: a.real,
+        "imag": lambda a: a.imag, "average": _average, "median": _median,
     }  # fmt: skip
+    found |= {f"numpy.{name}": _bound(function) for name, function in own.items()}
+    return found | {"numpy.einsum": Tensor.einsum}
 
 
 def numpy_function(name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-    """The result of a function of numpy; NotImplemented where there is none here that takes such arguments."""
+    """The result of a function of numpy; NotImplemented where there is none here that takes such arguments.
+
+    Raises:
+      RuntimeError: if a tensor requires a gradient, which does not flow through the function.
+    """
     if not _KNOWN:
         _KNOWN.update(_handlers())
     known = _KNOWN.get(name)
     asked = {key: value for key, value in kwargs.items() if not (key in _IGNORED and value in _IGNORED[key])}
     if known is None or asked.keys() & {"out", "where", "initial"}:
         return NotImplemented
-    return known(*_given(args), **{key: _given(value) for key, value in asked.items()})
+    first = next(tensors_of([args, asked]), None)
+    if first is None:  # of ``like``
+        return NotImplemented
+    found = known(*_given(args, first.device), **{key: _given(value, first.device) for key, value in asked.items()})
+    check_flow(name.rpartition(".")[2], found, tensors_of([args, asked]), _SLOPELESS)
+    return found
 
 
 _KNOWN: dict[str, Any] = {}

@@ -21,7 +21,7 @@ ALIKE = frozenset(
     tensor_split hsplit vsplit dsplit pixel_shuffle pixel_unshuffle channel_shuffle diagonal_copy expand_copy
     narrow_copy permute_copy squeeze_copy t_copy transpose_copy unfold_copy unsqueeze_copy view_copy unbind_copy
     split_with_sizes_copy gather index_select take take_along_dim masked_select
-    trace trapezoid cumulative_trapezoid sum_to_size contiguous clone detach contiguous_backward
+    trace sum_to_size contiguous clone detach contiguous_backward
     to_dense zeros_like empty_like to_ nansum nan_to_num
     """.split()
 )
@@ -35,6 +35,9 @@ WRITING = frozenset(
 )
 """Methods that write elements into a copy."""
 _ELEMENTS = frozenset({"src", "source", "value", "values"})  # the arguments of those that hold elements
+
+_SHAPED = frozenset(("expand_as", "view_as", "reshape_as"))
+"""Methods of which an argument tells a shape, and may be complex."""
 
 JOINING = frozenset(
     "cat stack hstack vstack dstack column_stack block_diag broadcast_tensors meshgrid cartesian_prod".split()
@@ -56,7 +59,9 @@ def alike(name: str) -> Callable[..., Any]:
     def method(z: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_complex(z):
             raise TypeError(f"{name}: an argument is complex that tells how, not what is moved")
-        given = [arg._parts[0] if is_complex(arg) else arg for arg in args]  # of which the shape is wanted
+        if name not in _SHAPED and any(map(is_complex, (*args, *kwargs.values()))):
+            raise TypeError(f"{name}: an argument is complex that tells how, not what is moved")
+        given = [arg._parts[0] if is_complex(arg) else arg for arg in args]
         named = {key: arg._parts[0] if is_complex(arg) else arg for key, arg in kwargs.items()}
         re, im = (getattr(part, name)(*given, **named) for part in z._parts)
         return joined((re, im))

@@ -8,7 +8,7 @@ from ..array.array import Array
 from ..ops import decompositions
 from .algebra import minus, plus
 from .arithmetic import add, mul
-from .componentwise import conj
+from .componentwise import alike, conj
 from .parts import Parts, as_kind, is_complex, joint, made, operands, parts_of, plain_class, tensor
 
 TYPE_CHECKING = False
@@ -30,6 +30,23 @@ def bilinear(name: str) -> Callable[..., Any]:
             return None if left is None or right is None else getattr(left, name)(right, *args, **kwargs)
 
         return made(Parts(minus(one(a.re, b.re), one(a.im, b.im)), plus(one(a.re, b.im), one(a.im, b.re))))
+
+    method.__name__ = name
+    return method
+
+
+def strips(name: str) -> Callable[..., Any]:
+    """A method that is linear in values and in positions, or in their distance."""
+    of_parts, of_both = alike(name), bilinear(name)
+
+    def method(y: Any, x: Any = None, dx: Any = None, axis: int = -1) -> Any:
+        if is_complex(x):
+            return of_both(y, x, dx, axis)
+        if isinstance(dx, complex) or is_complex(dx):
+            if x is not None:
+                raise ValueError(f"{name}: either positions x or a distance dx, not both")
+            return mul((of_parts if is_complex(y) else getattr(plain_class(y), name))(y, None, None, axis), dx)
+        return of_parts(y, x, dx, axis)
 
     method.__name__ = name
     return method

@@ -6,6 +6,7 @@ from tg_dtype import dtypes, interop
 from tg_runtime import Device
 
 from ..array import printing
+from ..array.lending import check_lendable
 from ..array.reading import host_memory, nested
 from ..host import transfer
 from ..memory.realization import schedule_all
@@ -49,6 +50,7 @@ def numpy(z: Any) -> Any:
 
 
 def array(z: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+    check_lendable(z, "__array__")
     if copy is False:
         raise ValueError(f"__array__: a tensor of {z.dtype.name} as an array is a copy")
     out = numpy(z)
@@ -133,9 +135,15 @@ def html_of(z: Any) -> str:
     return f"<pre>{printing.escape(text_of(z))}</pre>"
 
 
+def buffer(z: Any, flags: int) -> memoryview:
+    check_lendable(z, "__buffer__", BufferError)
+    return data(z)
+
+
 def dlpack(z: Any, *, copy: bool | None = None, **kwargs: Any) -> Any:
     from ..interchange.exchange import __dlpack__ as export
 
+    check_lendable(z, "__dlpack__", BufferError)
     if copy is False:
         raise BufferError(f"__dlpack__: a tensor of {z.dtype.name} is two tensors of floats, and copy=False")
     return export(view_as_real(z.detach()).contiguous(), pairs=z.dtype, **kwargs)

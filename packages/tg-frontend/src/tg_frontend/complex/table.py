@@ -71,6 +71,7 @@ RULES: dict[str, Callable[..., Any]] = {
     },
     # products
     "matmul": products.matmul,
+    **{name: products.strips(name) for name in ("trapezoid", "cumulative_trapezoid")},
     "matrix_power": products.matrix_power,
     "vdot": products.vdot,
     "linear": products.linear,
@@ -124,7 +125,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "__ipow__": writing.in_place("pow", "**="),
     "__imatmul__": writing.in_place("matmul", "@="),
     "__array__": reading.array,
-    "__buffer__": lambda z, flags: reading.data(z),
+    "__buffer__": reading.buffer,
     "__reduce__": reading.reduce,
     "__dlpack__": reading.dlpack,
     "__dlpack_device__": reading.dlpack_device,

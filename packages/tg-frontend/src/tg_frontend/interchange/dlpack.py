@@ -62,6 +62,7 @@ _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
+_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_GetName", ctypes.pythonapi))
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_SetName", ctypes.pythonapi)
 )
@@ -140,6 +141,16 @@ def export(
     return _new(ctypes.addressof(managed), name, ctypes.cast(_destroy, ctypes.c_void_p))
 
 
+def _no_tensor(capsule: int) -> str:
+    """Why a capsule is not taken."""
+    name = _name(capsule)
+    if name in (_USED, _USED_VERSIONED):
+        return "from_dlpack: the tensor of this capsule was taken before; call __dlpack__() again for another capsule"
+    shown = "no name" if name is None else f"the name {name.decode(errors='replace')!r}"
+    wanted = f"{_PLAIN.decode()!r} or {_VERSIONED.decode()!r}"
+    return f"from_dlpack: a capsule of {shown} holds no tensor; that of one is {wanted}"
+
+
 class Taken:
     """A tensor that was taken out of a capsule. Its deleter is called when this object goes.
 
@@ -170,7 +181,7 @@ class Taken:
             managed = Managed.from_address(_pointer(handle, _PLAIN))
             _rename(handle, _USED)
         else:
-            raise BufferError("from_dlpack: the capsule holds no tensor, or was taken before")
+            raise BufferError(_no_tensor(handle))
         self._managed, self._deleter = ctypes.addressof(managed), managed.deleter or 0
         self.flags = managed.flags if isinstance(managed, ManagedVersioned) else 0
         if isinstance(managed, ManagedVersioned) and managed.major > VERSION[0]:

@@ -18,6 +18,7 @@ from tg_shape import View, prod
 
 from ..array.array import A
 from ..array.base import DTypeLike
+from ..array.lending import check_lendable
 from ..array.pairs import view_as_complex
 from ..host import transfer
 from ..host.coerce import to_dtype
@@ -199,8 +200,8 @@ def __dlpack__(
       pairs: the complex dtype that pairs along the last axis, row-major, are the parts of.
 
     Raises:
-      BufferError: if the elements must be copied and ``copy`` is False; or they are wanted elsewhere; or there is no
-        such stream.
+      BufferError: if the tensor requires a gradient, which would be lost: ``detach()`` it; the elements must be copied
+        and ``copy`` is False; or they are wanted elsewhere; or there is no such stream.
       TypeError: if DLPack has no such dtype; or an argument is of another kind.
     """
     from . import dlpack
@@ -210,6 +211,7 @@ def __dlpack__(
             raise TypeError(f"__dlpack__: {name} is a pair of integers, got {given!r}")
     if copy not in (None, True, False):
         raise TypeError(f"__dlpack__: copy is None, True or False, got {copy!r}")
+    check_lendable(x, "__dlpack__", BufferError)
     sharing = None if transfer.is_addressable(x.device) else Device[x.device].sharing
     place = dlpack.ON_HOST if sharing is None else sharing.place
     wanted = place if dl_device is None else tuple(dl_device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ..array.array import A
-from ..array.base import Base
+from ..array.numpy_calls import on_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,25 +40,24 @@ def __array_namespace__(x: A, /, *, api_version: str | None = None) -> ModuleTyp
     return sys.modules[_PROVIDED[newest]]
 
 
-def _arrays(value: Any) -> Any:
-    """Arguments with arrays for tensors."""
-    if isinstance(value, Base):
-        return value.numpy()  # type: ignore[attr-defined]
-    if type(value) in (list, tuple):
-        return type(value)(map(_arrays, value))
-    return {key: _arrays(one) for key, one in value.items()} if type(value) is dict else value
+WRITERS = {"copyto": "dst", "fill_diagonal": "a", "place": "arr", "put": "a", "put_along_axis": "arr", "putmask": "a"}
+"""Functions of numpy that write into their first argument, with its name."""
 
 
 def __array_function__(x: A, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """For numpy: ``np.mean(tensor)`` is a tensor; functions that there are not here get arrays, and give arrays.
+    """For numpy: ``np.mean(tensor)`` is a tensor, and ``np.put(tensor, …)`` writes into it.
+
+    Functions that there are not here are computed by numpy on the host; the arrays that they give are tensors again.
 
     Raises:
-      TypeError: if a result is to be written into a tensor.
+      RuntimeError: if a tensor requires a gradient, which such a function would lose.
+      TypeError: if a function would write into a tensor that is neither ``out`` nor the first argument of ``np.put``,
+        ``np.place``, ``np.putmask``, ``np.put_along_axis``, ``np.copyto`` or ``np.fill_diagonal``.
     """
-    if isinstance(kwargs.get("out"), Base):
-        raise TypeError(f"{func.__name__}: numpy cannot write into a tensor; assign the result")
     for handler in HANDLERS:
         found = handler(f"{func.__module__}.{func.__name__}", args, kwargs)
         if found is not NotImplemented:
             return found
-    return func(*_arrays(args), **_arrays(kwargs))
+    first = WRITERS.get(func.__name__)
+    written = kwargs.get("out") if first is None else args[0] if args else kwargs.get(first)
+    return on_host(func.__name__, func, args, kwargs, written, x)

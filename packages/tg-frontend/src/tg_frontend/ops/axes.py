@@ -219,12 +219,15 @@ def rot90(x: A, k: int = 1, dims: Sequence[int] = (0, 1)) -> A:
     Raises:
       ValueError: if there are not two different axes.
       IndexError: if an axis is out of range.
+      TypeError: if ``k`` is no integer.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([[1, 2], [3, 4]]).rot90().tolist()
       [[2, 4], [1, 3]]
     """
+    if isinstance(k, float):
+        raise TypeError(f"rot90: k is an integer, got {k!r}")
     axes = [x._axis(dim, "rot90") for dim in dims]
     if len(axes) != 2 or axes[0] == axes[1] or x.ndim < 2:
         raise ValueError(f"rot90: two axes are wanted, got {tuple(dims)} of shape {x.shape}")

@@ -124,6 +124,8 @@ def diagflat(x: A, offset: int = 0) -> A:
 def _triangle(x: A, diagonal: int, lower: bool, what: str) -> A:
     if x.ndim < 2:
         raise ValueError(f"{what}: a tensor of shape {x.shape} has no rows and columns")
+    if isinstance(diagonal, float):
+        raise TypeError(f"{what}: the diagonal is an integer, got {diagonal!r}")
     row, column = counter(x, x.ndim - 2), counter(x, x.ndim - 1)
     above = column > row + diagonal if lower else column < row + diagonal
     return above.where(zeros_like(x), x)
@@ -134,6 +136,7 @@ def tril(x: A, diagonal: int = 0) -> A:
 
     Raises:
       ValueError: if there are fewer than two axes.
+      TypeError: if ``diagonal`` is no integer.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -149,6 +152,7 @@ def triu(x: A, diagonal: int = 0) -> A:
 
     Raises:
       ValueError: if there are fewer than two axes.
+      TypeError: if ``diagonal`` is no integer.
 
     Example:
       >>> from tg_frontend import Tensor
