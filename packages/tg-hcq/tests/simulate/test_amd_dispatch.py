@@ -106,6 +106,7 @@ def test_gfx10_has_a_register_for_each_axis_and_gfx9_waves_of_64() -> None:
         ({"threads": (0, 1, 1)}, "0 x 1 x 1"),
         ({"rsrc1": 1 << 20}, "PRIV"),
         ({"rsrc1": 1 << 22}, "reserved bits"),
+        ({"rsrc1": 1 << 26}, "FP16_OVFL"),
         ({"rsrc2": 129 << 15}, "66048 bytes of local memory"),
         ({"rsrc2": 3 << 1}, "COMPUTE_USER_DATA_0 was never written"),
         ({"rsrc2": 1}, "COMPUTE_TMPRING_SIZE was never written"),

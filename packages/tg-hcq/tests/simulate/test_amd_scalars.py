@@ -222,21 +222,22 @@ def test_branches_look_at_all_of_vcc(arch: str, lanes: int, vcc: int) -> None:
 
 @needs_llvm
 @pytest.mark.parametrize(("arch", "lanes"), ARCHS)
-def test_mode_is_read_and_written_unless_floats_would_round_otherwise(arch: str, lanes: int) -> None:
+def test_mode_is_read_and_written_unless_it_asks_for_what_is_not_executed(arch: str, lanes: int) -> None:
     bed, name = Bed(arch, lanes), "HW_REG_WAVE_MODE" if arch == "gfx1201" else "HW_REG_MODE"
     bed.run(f"""
         s_setreg_imm32_b32 hwreg({name}, 8, 2), 3
         s_getreg_b32 s4, hwreg({name})
         s_getreg_b32 s5, hwreg({name}, 4, 3)
         s_mov_b32 s6, 0xf5
-        s_setreg_b32 hwreg({name}, 23, 4), s6
+        s_setreg_b32 hwreg({name}, 8, 2), s6
         s_getreg_b32 s7, hwreg({name})
         s_endpgm
     """)
-    assert scalars(bed.waves[0], 4, 4) == [0x3F0, 7, 0xF5, 0x3F0 | 5 << 23]
-    with pytest.raises(EngineFault, match="no known instruction") as error:
-        bed.run(f"s_nop 0\n s_setreg_imm32_b32 hwreg({name}, 0, 2), 1\n s_endpgm")
-    assert (error.value.fault.kind, error.value.fault.pc) == (FaultKind.UNDECODABLE, CODE + 4)
+    assert scalars(bed.waves[0], 4, 4) == [0x3F0, 7, 0xF5, 0x1F0]
+    for bit in (0, 2, 10, 12, 18, 23, 27):  # FP_ROUND, LOD_CLAMPED, exceptions, FP16_OVFL, GPR_IDX_EN
+        with pytest.raises(EngineFault, match="no known instruction") as error:
+            bed.run(f"s_nop 0\n s_setreg_imm32_b32 hwreg({name}, {bit}, 1), 1\n s_endpgm")
+        assert (error.value.fault.kind, error.value.fault.pc) == (FaultKind.UNDECODABLE, CODE + 4)
     with pytest.raises(EngineFault, match="but MODE are not executed"):
         bed.run("s_getreg_b32 s4, hwreg(7)\n s_endpgm")
 

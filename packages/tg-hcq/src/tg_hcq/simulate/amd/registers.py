@@ -19,6 +19,8 @@ SHARED_APERTURE, PRIVATE_APERTURE = 1 << 16, 2 << 16
 in the kernel's ``kfd_flat_memory.c``)."""
 FLOATS: Final = 0xF0
 """The lower half of MODE: FP_ROUND says nearest even, FP_DENORM that subnormals are allowed (RDNA 3, 3.4.1)."""
+OF_NUMBERS: Final = 0x300
+"""In MODE, DX10_CLAMP and IEEE, which handlers obey; above them stand FP16_OVFL, exceptions, and others."""
 APERTURES: Final = {235: SHARED_APERTURE, 237: PRIVATE_APERTURE}
 """Of ``src_shared_base`` and ``src_private_base``, whose lower halves are zero."""
 _LITERAL: Final = 1 << 31

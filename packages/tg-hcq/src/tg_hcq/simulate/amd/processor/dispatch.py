@@ -274,6 +274,8 @@ class Dispatcher:
         first, second = registers.fields("COMPUTE_PGM_RSRC1"), registers.fields("COMPUTE_PGM_RSRC2")
         if first["PRIV"]:
             raise PacketFault("COMPUTE_PGM_RSRC1.PRIV is for trap handlers")
+        if first["FP16_OVFL"]:
+            raise PacketFault("COMPUTE_PGM_RSRC1.FP16_OVFL, which clamps float16, is not played")
         entry = (registers.get("COMPUTE_PGM_LO") | registers.get("COMPUTE_PGM_HI") << 32) << 8
         shared = second["LDS_SIZE"] * 512
         if shared > MOST_LDS:
@@ -285,7 +287,6 @@ class Dispatcher:
         mode = first["FLOAT_MODE"]
         if major < 12:
             mode |= first["DX10_CLAMP"] << 8 | first["IEEE_MODE"] << 9
-        mode |= first["FP16_OVFL"] << 23
 
         def setup(wave: Wave) -> None:
             self._begin(wave, shape, second, user, mode)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...engine import I32, I64, Emitter, FaultKind, InstructionSet, Value
 from ..architecture import Architecture
-from ..registers import FLOATS
+from ..registers import FLOATS, OF_NUMBERS
 
 
 def add(to: InstructionSet, arch: Architecture) -> None:
@@ -56,8 +56,8 @@ def _replace(mode: int, first: int) -> Callable[[Emitter], None]:
 
 
 def _store(e: Emitter, mode: int, value: Value) -> None:
-    """The mode, unless floats would have to be rounded as no handler does."""
-    e.do(f"br i1 {e.compare('eq', value & 0xFF, FLOATS).text}, label %known, label %unknown")
+    """The mode, unless it asks for what no handler does: another rounding, exceptions, FP16_OVFL, skipping, …"""
+    e.do(f"br i1 {e.compare('eq', value & ~OF_NUMBERS, FLOATS).text}, label %known, label %unknown")
     e.label("unknown")
     e.fault(FaultKind.UNDECODABLE)
     e.label("known")

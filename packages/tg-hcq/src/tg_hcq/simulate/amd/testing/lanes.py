@@ -152,6 +152,15 @@ class LanesBench:
             if row.encoding == "VOPD" and all(rule_of(half) for half in halves):
                 yield row
 
+    def places(self, row: Row, rng: random.Random, plain: bool = False) -> bool:
+        """Whether an instruction that is drawn of a row has a handler for its form."""
+        try:
+            self.draw(row, rng, plain)
+            self._decode(0x1000, self.data + bytes(16))
+        except Undecodable:
+            return False
+        return True
+
     def run(self, wave: Wave, row: Row, fields: Mapping[str, int]) -> Status:
         """Executes an instruction of a row with these fields; those of the row that are not named are 0."""
         word = row.value

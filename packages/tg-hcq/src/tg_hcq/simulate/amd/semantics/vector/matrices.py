@@ -21,7 +21,7 @@ from ....engine import F16, F32, F64, I8, I16, I32, I64, Emitter, FaultKind, Typ
 from ....engine.handlers import Handler
 from ... import broadcast
 from ...architecture import Architecture
-from ...registers import FLOATS
+from ...registers import FLOATS, OF_NUMBERS
 from .alu import Lanes, mode
 from .conversions import brain
 from .numbers import narrowed
@@ -29,7 +29,6 @@ from .small import of_byte
 
 _NAME = re.compile(r"v_(s?mfmac?|s?wmmac?)_([a-z]+\d+)_(\d+)x\d+x(\d+)(?:_(\d+)b)?_(.+)")
 _WIDTH = 4  # lanes that are fetched at once
-_OVERFLOW = 1 << 23  # in MODE, FP16_OVFL: infinities are clamped
 _LOST = 0x1FFF  # what of a float32 an xf32 has not
 
 
@@ -290,7 +289,7 @@ class Matrix(Handler):
         """Refuses other modes of floats, and on RDNA a wave with inactive lanes, which the manuals forbid."""
         p, odd = self.product, e.value(I64, 0)
         if p.type.kind == "f" and p.result != "f64":  # which ignores the mode
-            odd = e.convert("zext", (mode(e) & 0xFF | mode(e) & _OVERFLOW) ^ FLOATS, I64)
+            odd = e.convert("zext", (mode(e) & ~OF_NUMBERS) ^ FLOATS, I64)
         if p.lanes == 32:
             odd = odd | (e.exec() ^ 0xFFFFFFFF)
         e.do(f"br i1 {e.compare('ne', odd, 0).text}, label %forbidden, label %allowed")

@@ -1,0 +1,104 @@
+"""What the software cards of AMD execute of the instructions that their decoder knows.
+
+    python -m tools.amd_instructions          # writes docs/amd_instructions.md
+    python -m tools.amd_instructions --print  # prints it
+
+Every row of each architecture's table is drawn several times, with and without modifiers. An instruction is executed if
+one of its draws is placed; a form of it may still be refused, which is an error that names the form. Scalar ones, which
+few immediates make sense for, are executed if they have a handler.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from tg_hcq.simulate.amd.architecture import architecture
+from tg_hcq.simulate.amd.isa import Row, table
+from tg_hcq.simulate.amd.testing.lanes import LanesBench
+
+PAGE = Path(__file__).parents[1] / "docs" / "amd_instructions.md"
+ARCHS = {"gfx1030": 32, "gfx1100": 32, "gfx1201": 32, "gfx942": 64, "gfx950": 64}
+FAMILIES = {
+    r"VOP.*": "Arithmetic of lanes", r"SOP.*|SMEM.*|SMRD.*": "Scalars", r"DS.*": "Local memory",
+    r"MUBUF.*|MTBUF.*|VBUFFER.*": "Buffers", r"V?(FLAT|GLOBAL|SCRATCH).*": "Memory",
+}  # fmt: skip
+"""By patterns of encodings."""
+OTHERS = "Others"
+DRAWS = 8
+
+HEAD = """# AMD's instructions
+
+<!-- Written by `python -m tools.amd_instructions`. -->
+
+The [software cards of AMD](amd.md#without-a-card) decode all instructions of LLVM's tables for computing; those of images
+and exports are not in them. These numbers say how many of them are executed. The others are faults that say where they
+stand and what they are. Names are counted once for each architecture, whatever their encodings; of pairs (`v_dual_…`),
+both halves.
+
+"""
+
+
+def family(row: Row) -> str:
+    """Where an instruction is listed."""
+    return next((name for pattern, name in FAMILIES.items() if re.fullmatch(pattern, row.encoding)), OTHERS)
+
+
+def executed(arch: str) -> Iterator[tuple[str, str, bool]]:
+    """Name and family of each instruction of an architecture, and whether it is executed."""
+    bench, found = LanesBench(architecture(arch, ARCHS[arch])), dict[str, tuple[str, bool]]()
+    for row in table(arch):
+        names = row.name.split(" :: ")
+        if all(found.get(name, ("", False))[1] for name in names):
+            continue
+        draws = (bench.places(row, random.Random(f"{row.record} {n}"), plain=n % 2 == 0) for n in range(DRAWS))
+        done = any(draws) or (row.encoding.startswith("SOP") and row.name in bench.instructions.handlers)
+        for name in names:
+            found[name] = family(row), done or found.get(name, ("", False))[1]
+    for name, (where, done) in sorted(found.items()):
+        yield name, where, done
+
+
+def page() -> str:
+    """The page."""
+    counts = defaultdict[str, dict[str, list[int]]](dict)
+    refused = defaultdict[str, dict[str, list[str]]](dict)
+    for arch in ARCHS:
+        for name, where, done in executed(arch):
+            both = counts[where].setdefault(arch, [0, 0])
+            both[0] += done
+            both[1] += 1
+            if not done:
+                refused[where].setdefault(name, []).append(arch)
+    families = [*dict.fromkeys(FAMILIES.values()), OTHERS]
+    lines = [f"| | {' | '.join(ARCHS)} |", f"|---|{'---|' * len(ARCHS)}"]
+    for where in (f for f in families if f in counts):
+        cells = (counts[where].get(arch, [0, 0]) for arch in ARCHS)
+        lines.append(f"| {where} | {' | '.join(f'{done} of {of}' for done, of in cells)} |")
+    whole = ([sum(counts[f].get(arch, [0, 0])[n] for f in counts) for n in (0, 1)] for arch in ARCHS)
+    lines.append(f"| all | {' | '.join(f'{done} of {of}' for done, of in whole)} |")
+    for where in (f for f in families if f in refused):
+        lines += ["", f"## Refused: {where.lower()}", ""]
+        by_archs = defaultdict[tuple[str, ...], list[str]](list)
+        for name, those in sorted(refused[where].items()):
+            by_archs[tuple(those)].append(f"`{name}`")
+        for archs, names in sorted(by_archs.items(), key=lambda item: [list(ARCHS).index(a) for a in item[0]]):
+            lines.append(f"- {', '.join(archs)}: {', '.join(names)}")
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Writes or prints the page."""
+    found = page()
+    if "--print" in sys.argv[1:]:
+        print(found, end="")
+    else:
+        PAGE.write_text(found, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
