@@ -89,10 +89,58 @@ REASONS = [
     Reason(("hash_tensor",), r"missing", "hash() gives a digest of the bytes"),
 ]  # fmt: skip
 
+_WINDOWS = "bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming hann kaiser nuttall"
+SIGNATURES = [
+    # where another argument stands
+    Reason(("Tensor.add*", "Tensor.sub*"), r"alpha stands", "in Python alpha is named, whatever the schema says"),
+    Reason(("Tensor.max", "Tensor.min"), r"other (stands|is not)", "a tensor where the axis stands is the other one"),
+    Reason(("Tensor.copy_",), r"other (stands|is not)", "in Python it is called src"),
+    Reason(("Tensor.random_",), r"to stands", "a single number is the end, as PyTorch has it"),
+    Reason(("Tensor.std", "Tensor.var"), r"unbiased (stands|is not)",
+           "a bool in the place of the axis is it, and so is the name"),
+    Reason(("Tensor.std", "Tensor.var"), r"\w+ has to be named", "tinygrad has another order behind the axis"),
+    Reason(("Tensor.to",), r"\w+ (stands|is not known|has to be named)", "arguments are told apart by their types"),
+    # names that there are not
+    Reason(("Tensor.*",), r"out_dtype ", "products are cast where that is wanted, with .cast()"),
+    Reason(("Tensor.backward",), r"inputs ", "torch.autograd.backward's; gradient() gives those of given tensors"),
+    Reason(("Tensor.gather", "Tensor.to_dense"), r"(sparse_grad|masked_grad) is not", "gradients of these are dense"),
+    Reason(("Tensor.is_contiguous",), r"memory_format ", "there is one layout"),
+    Reason(("Tensor.stft",), r"align_to_window ", "windows begin where they begin"),
+    Reason(("nn.Embedding*",), r"(_weight|_freeze) ", "from_pretrained() has them"),
+    Reason(("nn.EmbeddingBag",), r"\w+ has to be named", "behind an argument that is not there"),
+    Reason(("nn.Hardtanh",), r"(min_value|max_value) ", "older names of min_val and max_val"),
+    Reason(("nn.functional.elu_",), r"(scale|input_scale) ", "of the schema alone: selu has them"),
+    Reason(("nn.functional.*softm*",), r"(_stacklevel|dtype) ", "whose line a warning names is not for callers"),
+    Reason(("nn.functional.interpolate",), r"antialias has", "False is taken by name; True is refused"),
+    Reason(("nn.functional.normalize",), r"out has", "results are written with assign()"),
+    Reason(("nn.*",), r"generator has", "random numbers are a function of seed and call"),
+    Reason(("nn.optim.*",), r"(foreach|capturable|differentiable|maximize) has to be named",
+           "speed is the compiler's; and what stands behind that is named"),
+    Reason(("linalg.matrix_rank", "linalg.pinv"), r"(tol|rcond|hermitian) ",
+           "of older schemas; rtol and atol are there"),
+    Reason(("linalg.svd*",), r"driver ", "there is one algorithm"),
+    # other defaults
+    Reason(("Tensor.amax", "Tensor.amin", "Tensor.roll"), r"dims? is \[\]", "no axes are all of them, and None here"),
+    Reason(("Tensor.as_strided*",), r"storage_offset is None", "0, as of a tensor that is no view"),
+    Reason(("Tensor.cross",), r"dim is None", "the last axis, as numpy.cross and torch.linalg.cross have it"),
+    Reason(("Tensor.histogram",), r"bins is 100", "numpy's 10"),
+    Reason(("Tensor.nan_to_num*", "nn.functional.pad"), r"(nan|value) is None", "which is 0"),
+    Reason(("Tensor.norm",), r"p is 'fro'", "which is 2"),
+    Reason(("Tensor.std", "Tensor.var"), r"correction is None", "which is 1"),
+    Reason(("nn.functional.affine_grid", "nn.functional.grid_sample"), r"align_corners is None", "which is False"),
+    Reason(("nn.functional.avg_pool*",), r"stride is \[\]", "which is None"),
+    Reason(("nn.functional.conv*",), r"padding is 'valid'", "of one of two ways; which is 0"),
+    Reason(("nn.data.DataLoader",), r"shuffle is None", "which is False"),
+    Reason(("nn.amp.GradScaler",), r"device is 'cuda'", "the device of the tensors"),
+    Reason(tuple(f"signal.windows.{name}" for name in _WINDOWS.split()), r"requires_grad is False",
+           "None leaves it open: no gradient unless something asks for it"),
+]  # fmt: skip
+"""Arguments that are not PyTorch's on purpose: what ``tools/torch_parity/signatures.py`` finds."""
 
-def reason(name: str, note: str) -> str | None:
+
+def reason(name: str, note: str, among: list[Reason] = REASONS) -> str | None:
     """Why an operation differs as a note says; None if that is not meant."""
-    found = next((one for one in REASONS if one.explains(name, note)), None)
+    found = next((one for one in among if one.explains(name, note)), None)
     if found is None:
         return None
     found.seen += 1

@@ -170,7 +170,7 @@ def test_layers_say_what_they_are() -> None:
         "Conv2d(in_channels=1, out_channels=2, kernel_size=(3, 3), stride=1, padding=1, dilation=1, "
         "groups=1, bias=True)"
     )
-    assert repr(nn.Embedding(10, 4)) == "Embedding(vocab_size=10, embed_size=4, padding_idx=None, sparse=False)"
+    assert repr(nn.Embedding(10, 4)) == "Embedding(vocab_size=10, embed_size=4, padding_idx=None)"
     settings = "sz=4, eps=1e-05, affine=True, track_running_stats=True, momentum=0.1, bias=True"
     assert repr(nn.BatchNorm(4)) == f"BatchNorm({settings})"
     text = nn.describe(Block())

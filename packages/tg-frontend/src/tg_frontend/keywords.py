@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _AXES = ("axis", "dim", "axes", "dims")
 SPELLINGS: dict[str, tuple[str, ...]] = {
     "axis": _AXES,
-    "dim": (*_AXES, "normalized_shape"),
+    "dim": (*_AXES, "normalized_shape", "dimension"),
     "dims": _AXES,
     "dim0": ("axis0",),
     "dim1": ("axis1",),
@@ -33,22 +33,31 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "max_": ("max", "a_max"),
     "correction": ("ddof",),
     "sorted_": ("sorted",),
-    "x": ("other", "exponent", "input"),
-    "w": ("other", "x", "mat2"),
+    "x": ("other", "exponent", "input", "input1", "x1", "A", "anchor", "query", "logits"),
+    "w": ("other", "x", "mat2", "tensor"),
     "y": ("other",),
+    "other": ("input2", "x2", "vec2"),
+    "a": ("input", "A"),
+    "b": ("B", "other"),
+    "factors": ("LU",),
+    "low": ("from_",),
+    "high": ("to",),
+    "rate": ("lambd",),
+    "function": ("hook",),
+    "lr": ("defaults",),
     "Y": ("target", "y"),
     "neg_slope": ("negative_slope",),
-    "sizes": ("split_size", "split_size_or_sections", "split_sizes", "indices_or_sections"),
+    "sizes": ("unflattened_size", "split_size", "split_size_or_sections", "split_sizes", "indices_or_sections"),
     "padding": ("pad", "pad_width"),
     "shape": ("size",),
     "size": ("output_size",),
     "fill_value": ("value",),
     "shifts": ("shift",),
-    "src": ("source",),
+    "src": ("source", "value"),
     "formula": ("equation", "pattern", "subscripts"),
     "diagonal": ("k", "offset"),
     "offset": ("diagonal", "k"),
-    "indices": ("index",),
+    "indices": ("index", "sections", "indices_or_sections", "tensor_indices_or_sections"),
     "index": ("indices",),
     "steps": ("num",),
     "stop": ("end",),
@@ -65,7 +74,6 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
 
 _CONVERTED: dict[str, tuple[tuple[str, ...], Callable[[Any], Sequence[Any]]]] = {
     "unbiased": (("correction",), lambda value: (int(value),)),
-    "betas": (("b1", "b2"), tuple),
 }
 """Spellings whose value is written in another way here."""
 
@@ -81,9 +89,13 @@ _HARMLESS: dict[str, tuple[object, ...]] = {
     "max_norm": (None,),
     "norm_type": (2, 2.0),
     "scale_grad_by_freq": (False,),
+    "differentiable": (False,),
+    "generator": (None,),
+    "out_dtype": (None,),
+    "in_order": (True,),
 }
 """Arguments of other libraries that say here what is so anyway, by their names, with those of their values that do."""
-_IGNORED = ("memory_format", "non_blocking", "compute_mode", "layout")
+_IGNORED = ("memory_format", "non_blocking", "compute_mode", "layout", "foreach", "fused", "capturable")
 """Arguments of other libraries that are about speed alone, or about what there is one of here."""
 _REFUSED = {
     "generator": "one stream of random numbers serves a program: manual_seed(), get_rng_state(), set_rng_state()",
@@ -144,6 +156,23 @@ def _complex_among(values: Iterable[Any]) -> bool:
     return False
 
 
+def reached(given: str, names: Sequence[str], taken: Sequence[str] = ()) -> str | None:
+    """The argument that a spelling stands for, of those of a function.
+
+    Args:
+      given: the spelling.
+      names: what the function calls its arguments.
+      taken: those that were given already.
+
+    Example:
+      >>> reached("dim", ["x", "axis"]), reached("axes", ["shape"])
+      ('axis', None)
+    """
+    if given in names:
+        return given
+    return next((name for name in names if name not in taken and given in SPELLINGS.get(name, ())), None)
+
+
 def other_names(kind: type) -> dict[str, str]:
     """Public names of a class that are bound to what has another name there, each with that name.
 
@@ -180,9 +209,7 @@ class _Signature:
         return type(args[0]).__name__ if args else self.owner
 
     def respelled(self, given: str, taken: Sequence[str] = ()) -> str | None:
-        if given in self.names:
-            return given
-        return next((n for n in self.names if n not in taken and given in SPELLINGS.get(n, ())), None)
+        return reached(given, self.names, taken)
 
     def translated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments by the function's own names; those that mean nothing to it as they are."""

@@ -3,6 +3,7 @@
 from tg_frontend.nn.utils import (
     clip_grad_norm_,
     clip_grad_value_,
+    clip_grads_with_norm_,
     get_total_norm,
     parameters_to_vector,
     remove_spectral_norm,
@@ -17,6 +18,7 @@ from . import rnn
 __all__ = [
     "clip_grad_norm_",
     "clip_grad_value_",
+    "clip_grads_with_norm_",
     "get_total_norm",
     "parameters_to_vector",
     "remove_spectral_norm",

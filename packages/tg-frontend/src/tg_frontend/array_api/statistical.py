@@ -44,7 +44,7 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
 
 def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance: ``correction`` is subtracted from the number of elements."""
-    return tensor(x, "var").var(axis, keepdims, correction)
+    return tensor(x, "var").var(axis, keepdim=keepdims, correction=correction)
 
 
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:

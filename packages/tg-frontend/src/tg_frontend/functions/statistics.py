@@ -239,7 +239,7 @@ def nanvar(x: Tensor, axis: Axes = None, *, correction: float = 0, keepdim: bool
       Tensor(1.)
     """
     if x.dtype.kind != "float":
-        return x.var(axis, keepdim, correction)
+        return x.var(axis, keepdim=keepdim, correction=correction)
     there = x.isnan().logical_not()
     count = there.cast(x.dtype).sum(axis, True)
     mean = _without(x, 0).sum(axis, True) / count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..tensor import Tensor
+from . import functional
 from .applied import Applied
 
 
@@ -82,6 +83,7 @@ class SELU(Applied):
 
     _method = Tensor.selu
     in_place = True
+    positional = ()
 
 
 class GELU(Applied):
@@ -159,6 +161,7 @@ class Hardsigmoid(Applied):
 
     _method = Tensor.hardsigmoid
     in_place = True
+    positional = ()
 
 
 class Hardswish(Applied):
@@ -244,7 +247,7 @@ class Softplus(Applied):
       Tensor([0.6931, 2.1269])
     """
 
-    _method = Tensor.softplus
+    _method = functional.softplus
 
 
 class Softsign(Applied):
@@ -285,7 +288,7 @@ class GLU(Applied):
 
 
 class Softmax(Applied):
-    """exp(x) over its sum along an axis (the last). See :meth:`tg_frontend.Tensor.softmax`.
+    """exp(x) over its sum along an axis (the last). See :func:`tg_frontend.nn.functional.softmax`.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -293,11 +296,12 @@ class Softmax(Applied):
       Tensor([0.5, 0.5])
     """
 
-    _method = Tensor.softmax
+    _method = functional.softmax
+    positional = ("dim",)
 
 
 class LogSoftmax(Applied):
-    """The logarithm of softmax along an axis (the last). See :meth:`tg_frontend.Tensor.log_softmax`.
+    """The logarithm of softmax along an axis (the last). See :func:`tg_frontend.nn.functional.log_softmax`.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -305,11 +309,12 @@ class LogSoftmax(Applied):
       Tensor([-0.6931, -0.6931])
     """
 
-    _method = Tensor.log_softmax
+    _method = functional.log_softmax
+    positional = ("dim",)
 
 
 class Softmin(Applied):
-    """softmax(-x) along an axis (the last). See :meth:`tg_frontend.Tensor.softmin`.
+    """softmax(-x) along an axis (the last). See :func:`tg_frontend.nn.functional.softmin`.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -317,4 +322,5 @@ class Softmin(Applied):
       Tensor([0.5, 0.5])
     """
 
-    _method = Tensor.softmin
+    _method = functional.softmin
+    positional = ("dim",)

@@ -6,7 +6,8 @@ from tg_dtype import dtypes
 
 from ..autograd.differentiation import MODE, Switch
 from ..tensor import Tensor
-from .optim.optimizer import Optimizer, OptimizerGroup
+from .optim.optimizer import Optimizer
+from .optim.several import OptimizerGroup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 
+from ..keywords import reached
+from .functional.ordered import ADDED, older_reduction
 from .module import Module
 
 TYPE_CHECKING = False
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 OPERANDS = frozenset(
-    "x Y target other positive negative var indices targets input_lengths target_lengths log_probs".split()
+    "x input Y target other positive negative var indices targets input_lengths target_lengths log_probs".split()
 )
 """What arguments of methods are called that are given with each call."""
 
@@ -36,20 +38,22 @@ class Applied(Module):
     positional: ClassVar[tuple[str, ...] | None] = None
     in_place: ClassVar[bool] = False  # whether it takes ``inplace``
     inplace = False
+    __signature__: ClassVar[Signature]
     defaults: ClassVar[Mapping[str, object]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        inplace = kwargs.pop("inplace", False) if self.in_place else False
-        own = [p for p in signature(self._method).parameters.values() if p.name not in OPERANDS]
-        name = type(self).__name__
-        order = [p.name for p in own] if self.positional is None else self.positional
+        own, order, name = self._own(), self._order(), type(self).__name__
         if len(args) > len(order):
             raise TypeError(f"{name}() takes {len(order)} settings without a name at most, got {len(args)}")
         given = dict(zip(order, args, strict=False))
-        spelled = {key: _own_name(key, own, name) for key in kwargs}
+        spelled = {key: key if key in order else _own_name(key, own, name) for key in kwargs}
         if twice := [key for key, known in spelled.items() if known in given]:
             raise TypeError(f"{name}: {twice[0]!r} is given twice")
         given.update({spelled[key]: value for key, value in kwargs.items()})
+        inplace = given.pop("inplace", False)
+        older = given.pop("size_average", None), given.pop("reduce", None)
+        if older != (None, None):
+            given["reduction"] = older_reduction(*older)
         missing = [p.name for p in own if p.default is Parameter.empty and p.name not in given]
         if missing:
             raise TypeError(f"{name}: {missing[0]!r} is missing")
@@ -61,6 +65,33 @@ class Applied(Module):
             self.inplace = True
 
     _tree = False
+
+    def __init_subclass__(cls) -> None:
+        """Says what the layer takes, for ``inspect.signature`` and help()."""
+        super().__init_subclass__()
+        if hasattr(cls, "_method"):
+            known = {p.name: p for p in cls._own()}
+            order = list(cls._order())
+            defaults = {**ADDED, **cls.defaults}
+            cls.__signature__ = Signature([
+                Parameter(
+                    key, Parameter.POSITIONAL_OR_KEYWORD if key in order else Parameter.KEYWORD_ONLY,
+                    default=defaults[key] if key in defaults else known[key].default,
+                )
+                for key in (*order, *(key for key in known if key not in order and key != "training"))
+            ])  # fmt: skip
+
+    @classmethod
+    def _own(cls) -> list[Parameter]:
+        """The arguments of the method that are settings."""
+        left_out = (*OPERANDS, *ADDED)
+        return [p for p in signature(cls._method).parameters.values() if p.name not in left_out]
+
+    @classmethod
+    def _order(cls) -> tuple[str, ...]:
+        """The settings that may be given without a name, and those of PyTorch's that stand among them."""
+        order = tuple(p.name for p in cls._own()) if cls.positional is None else cls.positional
+        return (*order, "inplace") if cls.in_place and "inplace" not in order else order
 
     def _settings(self) -> dict[str, Any]:
         """What the method is called with beside operands."""
@@ -86,10 +117,8 @@ class Applied(Module):
 
 def _own_name(given: str, parameters: list[Parameter], layer: str) -> str:
     """What the method calls a setting."""
-    from ..keywords import SPELLINGS
-
     names = [p.name for p in parameters]
-    found = next((name for name in names if given == name or given in SPELLINGS.get(name, ())), None)
+    found = reached(given, names)
     if found is None:
         raise TypeError(f"{layer}() got an unexpected keyword {given!r}; it takes {', '.join(names) or 'no settings'}")
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, isfinite
 
 from tg_dtype import DType, dtypes
 from tg_shape import prod
@@ -19,7 +19,75 @@ if TYPE_CHECKING:
 _LITTLE = 1e-6  # added to the norm that is divided by, as PyTorch does
 
 
-def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float, norm_type: float = 2.0) -> Tensor:
+def get_total_norm(
+    tensors: Iterable[Tensor] | Tensor, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """The norm of the elements of several tensors together, gradients for instance.
+
+    Args:
+      tensors: the tensors; row-sparse ones count what they hold for one row together.
+      norm_type: the power of the norm; ``inf`` for the largest magnitude.
+      error_if_nonfinite: raise an error if the norm is infinite or NaN, for which it is computed now.
+      foreach: of no effect.
+
+    Raises:
+      ValueError: if ``norm_type`` is not positive.
+      RuntimeError: if the norm is infinite or NaN, with ``error_if_nonfinite``.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> nn.utils.get_total_norm([Tensor([3.0]), Tensor([[4.0]])])
+      Tensor(5.)
+    """
+    if not norm_type > 0:
+        raise ValueError(f"get_total_norm: norm_type {norm_type} is not positive")
+    given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    with Switch(MODE, "recording", False):
+        sizes = [size for one in given if (size := _size(one, norm_type)) is not None]
+        if not sizes:
+            return Tensor(0.0)
+        total = Tensor.stack(*[size.to(sizes[0].device).cast(sizes[0].dtype) for size in sizes])
+        norm: Tensor = total.max() if norm_type == inf else total.sum() ** (1 / norm_type)
+        if error_if_nonfinite and not isfinite(float(norm.item())):
+            raise RuntimeError(f"get_total_norm: the norm of order {norm_type} is {norm.item()}, which is not finite")
+        return norm
+
+
+def clip_grads_with_norm_(
+    parameters: Iterable[Tensor] | Tensor, max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scales the gradients so that a norm of all together that is known becomes ``max_norm`` at most; in place.
+
+    Args:
+      parameters: tensors; those without a gradient are left out.
+      max_norm: the bound.
+      total_norm: the norm, see :func:`get_total_norm`.
+      foreach: of no effect.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> weight = Tensor([3.0, 4.0], requires_grad=True)
+      >>> _ = (weight * weight).sum().backward()
+      >>> nn.utils.clip_grads_with_norm_([weight], 1.0, nn.utils.get_total_norm([weight.grad]))
+      >>> weight.grad.round(4)
+      Tensor([0.6, 0.8])
+    """
+    with Switch(MODE, "recording", False):
+        scale = (max_norm / (total_norm + _LITTLE)).minimum(1.0)
+        for grad in _gradients(parameters):
+            factor, rows = scale.to(grad.device), grad._row_sparse()
+            if rows is None:
+                grad.assign((grad.detach().cast(factor.dtype) * factor).cast(grad.dtype))
+            else:
+                values = (grad.values().cast(factor.dtype) * factor).cast(grad.dtype)
+                grad._become_sparse(RowSparse(rows.index, values.lazydata, rows.shape, rows.coalesced))
+
+
+def clip_grad_norm_(
+    parameters: Iterable[Tensor] | Tensor, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:  # fmt: skip
     """Scales the gradients so that the norm of all their elements together is at most ``max_norm``; in place.
 
     Row-sparse gradients stay row-sparse; what they hold for one row is added up for the norm.
@@ -28,12 +96,15 @@ def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float, norm
       parameters: tensors; those without a gradient are left out.
       max_norm: the bound.
       norm_type: the power of the norm; ``inf`` for the largest magnitude.
+      error_if_nonfinite: raise an error, and scale nothing, if the norm is infinite or NaN.
+      foreach: of no effect.
 
     Returns:
       The norm before, shape ().
 
     Raises:
       ValueError: if ``max_norm`` is negative, or ``norm_type`` is not positive.
+      RuntimeError: if the norm is infinite or NaN, with ``error_if_nonfinite``.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -46,25 +117,15 @@ def clip_grad_norm_(parameters: Iterable[Tensor] | Tensor, max_norm: float, norm
     """
     if not max_norm >= 0 or not norm_type > 0:
         raise ValueError(f"clip_grad_norm_: max_norm {max_norm}, norm_type {norm_type}")
-    grads = _gradients(parameters)
-    with Switch(MODE, "recording", False):
-        sizes = [size for grad in grads if (size := _size(grad, norm_type)) is not None]
-        if not sizes:
-            return Tensor(0.0)
-        total = Tensor.stack(*[size.to(sizes[0].device).cast(sizes[0].dtype) for size in sizes])
-        norm = total.max() if norm_type == inf else total.sum() ** (1 / norm_type)
-        scale = (max_norm / (norm + _LITTLE)).minimum(1.0)
-        for grad in grads:
-            factor, rows = scale.to(grad.device), grad._row_sparse()
-            if rows is None:
-                grad.assign((grad.detach().cast(factor.dtype) * factor).cast(grad.dtype))
-            else:
-                values = (grad.values().cast(factor.dtype) * factor).cast(grad.dtype)
-                grad._become_sparse(RowSparse(rows.index, values.lazydata, rows.shape, rows.coalesced))
-        return norm
+    given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    norm = get_total_norm(_gradients(given), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(given, max_norm, norm)
+    return norm
 
 
-def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float) -> None:
+def clip_grad_value_(
+    parameters: Iterable[Tensor] | Tensor, clip_value: float, foreach: bool | None = None
+) -> None:
     """Brings every element of the gradients between ``-clip_value`` and ``clip_value``; in place.
 
     Row-sparse gradients stay row-sparse; what they hold for one row is added up before.
@@ -72,6 +133,7 @@ def clip_grad_value_(parameters: Iterable[Tensor] | Tensor, clip_value: float) -
     Args:
       parameters: tensors; those without a gradient are left out.
       clip_value: the bound.
+      foreach: of no effect.
 
     Raises:
       ValueError: if ``clip_value`` is negative.

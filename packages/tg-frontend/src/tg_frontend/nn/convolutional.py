@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..ops.convolution import per_axis, same_padding
+from ..ops.convolution import paddings, per_axis, same_padding
 from ..tensor import Tensor
 from .initial import for_sums
 from .layering import Layer, layer_class
@@ -12,7 +12,10 @@ from .layering import Layer, layer_class
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import ClassVar
+    from typing import Any, ClassVar
+
+_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "circular": "circular"}
+"""What ``padding_mode`` is to :meth:`tg_frontend.Tensor.pad`."""
 
 
 @layer_class
@@ -24,17 +27,19 @@ class Conv(Layer):
       out_channels: channels of the result.
       kernel_size: sizes of the window, one an axis; or, where the class says how many axes there are, one for all.
       stride: distance of windows.
-      padding: zeros around: one number, or one an axis, or ``"same"`` for a stride of 1, or ``"valid"`` for none.
+      padding: elements around: one number, or one an axis, or ``"same"`` for a stride of 1, or ``"valid"`` for none.
       dilation: distance of the elements of a window.
       groups: channels are convolved in so many groups by themselves.
       bias: whether there is a bias.
+      padding_mode: what stands around: ``"zeros"``, or elements of the input as :meth:`tg_frontend.Tensor.pad` has
+        them: ``"reflect"``, ``"replicate"`` or ``"circular"``.
 
     Attributes:
       weight: shape (out_channels, in_channels / groups, *kernel_size), uniform within 1 / sqrt(fan in) at first.
       bias: shape (out_channels,), likewise; or None.
 
     Raises:
-      ValueError: if the channels do not divide by the groups, or ``padding`` is no padding.
+      ValueError: if the channels do not divide by the groups, ``padding`` is no padding, or there is no such mode.
     """
 
     _axes: ClassVar[int | None] = None  # over how many, where kernel_size does not tell
@@ -49,8 +54,11 @@ class Conv(Layer):
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
+        padding_mode: str = "zeros",
     ) -> None:
         what = type(self).__name__
+        if padding_mode not in _MODES:
+            raise ValueError(f"{what}: padding_mode {padding_mode!r}; there are {', '.join(_MODES)}")
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise ValueError(f"{what}: {in_channels} and {out_channels} channels do not divide into {groups} groups")
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
@@ -59,7 +67,7 @@ class Conv(Layer):
         self.kernel_size, self.stride, self.dilation = kernel, stride, dilation
         if isinstance(padding, str):
             padding = same_padding(padding, kernel, stride, dilation, what)
-        self.padding = padding
+        self.padding, self.padding_mode = padding, padding_mode
         inputs = in_channels // groups
         self.weight = self._windows(out_channels, inputs)
         self.bias = for_sums(out_channels, terms=inputs * math.prod(kernel)) if bias else None
@@ -70,20 +78,29 @@ class Conv(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         """shape (batch, in_channels, *spatial) to (batch, out_channels, *counts); both may lack the batch."""
+        around: Any = self.padding
+        if self.padding_mode != "zeros":
+            pairs = paddings(around, len(self.kernel_size), type(self).__name__)
+            x = x.pad([None] * (x.ndim - len(pairs)) + pairs, mode=_MODES[self.padding_mode])
+            around = 0
         return x.conv2d(
-            self.weight, self.bias, groups=self.groups, stride=self.stride, dilation=self.dilation, padding=self.padding
+            self.weight, self.bias, groups=self.groups, stride=self.stride, dilation=self.dilation, padding=around
         )
 
 
 @layer_class
 class ConvTranspose(Conv):
-    """The transpose of a convolution, as PyTorch has it.
+    """The transpose of a convolution. Its arguments stand in PyTorch's order, in which ``dilation`` follows ``bias``.
 
     Args:
       output_padding: zeros added at the end of each axis of the result; the others are those of :class:`Conv`.
+      padding_mode: ``"zeros"``.
 
     Attributes:
       weight: shape (in_channels, out_channels / groups, *kernel_size).
+
+    Raises:
+      ValueError: if the channels do not divide by the groups, or ``padding_mode`` is another one.
     """
 
     def __init__(
@@ -94,10 +111,13 @@ class ConvTranspose(Conv):
         stride: int | Sequence[int] = 1,
         padding: int | Sequence[int] = 0,
         output_padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
+        dilation: int | Sequence[int] = 1,
+        padding_mode: str = "zeros",
     ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f"{type(self).__name__}: padding_mode {padding_mode!r}; only zeros are added")
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
         self.weight = self._windows(in_channels, out_channels // groups)
         self.output_padding = output_padding

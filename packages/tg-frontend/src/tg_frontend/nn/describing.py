@@ -19,11 +19,20 @@ HOOKS = ("_before", "_after")
 """Attributes of a Module that are no parts of it."""
 
 
+_SELDOM = frozenset(
+    "padding_mode max_norm norm_type scale_grad_by_freq sparse decoupled_weight_decay process_group".split()
+)
+"""Settings that are shown where they are not what they are by default."""
+
+
 def _arguments(obj: Any) -> str:
     """What an object was made with, as far as it remembers it in attributes of those names."""
     function: Any = unwrap(type(obj).__init__)
     code = function.__code__
     shown = []
+    given = function.__defaults__ or ()
+    usual = dict(zip(code.co_varnames[code.co_argcount - len(given) : code.co_argcount], given, strict=True))
+    usual |= function.__kwdefaults__ or {}
     for name in code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]:
         if name in ("affine", "elementwise_affine"):
             value: Any = getattr(obj, "weight", None) is not None
@@ -31,11 +40,13 @@ def _arguments(obj: Any) -> str:
             continue
         else:
             value = getattr(obj, name)
+            if name in _SELDOM and value == usual.get(name, value):
+                continue
         if name == "bias":
             value = value is not None
         if isinstance(value, Tensor) and value.numel() == 1:
             shown.append(f"{name}={number_of(value)}")
-        elif name != "params":
+        elif name not in ("params", "b1", "b2"):  # which betas are
             shown.append(f"{name}={value!r}")
     return ", ".join(shown)
 

@@ -6,7 +6,8 @@ from tg_dtype import dtypes
 
 from ..ops.row_sparse import padding_row
 from ..tensor import Tensor
-from .initial import for_lookups, for_sums
+from . import functional
+from .initial import Parameter, for_lookups, for_sums
 from .layering import Layer, layer_class
 
 
@@ -48,6 +49,9 @@ class Embedding(Layer):
       vocab_size: number of rows.
       embed_size: length of a row.
       padding_idx: a row that is zero at first, and gets no gradient; negative ones count from the end.
+      max_norm: rows that are looked up and whose norm is greater are made that long, in the table.
+      norm_type: the power of that norm.
+      scale_grad_by_freq: whether the gradient of a row is divided by how often it was looked up.
       sparse: whether the gradient of the table is row-sparse: the rows that were looked up, and no others. Then a step
         of ``nn.optim.SparseAdam``, or of ``nn.optim.SGD`` without momentum, touches no others either.
 
@@ -66,8 +70,10 @@ class Embedding(Layer):
     """
 
     def __init__(
-        self, vocab_size: int, embed_size: int, padding_idx: int | None = None, sparse: bool = False
-    ) -> None:
+        self, vocab_size: int, embed_size: int, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+    ) -> None:  # fmt: skip
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         self.vocab_size, self.embed_size, self.sparse = vocab_size, embed_size, sparse
         self.padding_idx = None if padding_idx is None else padding_row(padding_idx, vocab_size, "Embedding")
         self.weight = for_lookups(vocab_size, embed_size)
@@ -82,4 +88,40 @@ class Embedding(Layer):
         """
         if not dtypes.is_int(idx.dtype):
             raise TypeError(f"Embedding: indices are integers, got a tensor of {idx.dtype.name}")
-        return self.weight.embedding(idx, self.padding_idx, self.sparse)
+        settings = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
+        return functional.embedding(idx, self.weight, *settings)
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+    ) -> Embedding:  # fmt: skip
+        """A layer of given rows.
+
+        Args:
+          embeddings: shape (vocab_size, embed_size); a copy is made.
+          freeze: whether they are not to be learnt. The others are those of the class.
+
+        Raises:
+          ValueError: if ``embeddings`` has another number of axes.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.Embedding.from_pretrained(Tensor([[1.0, 2.0], [3.0, 4.0]]))(Tensor([1]))
+          Tensor([[3., 4.]])
+        """
+        layer = cls(*table_sizes(embeddings), padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        layer.weight = Parameter(embeddings, not freeze)
+        return layer
+
+
+def table_sizes(embeddings: Tensor) -> tuple[int, int]:
+    """The numbers of rows and columns of a table.
+
+    Raises:
+      ValueError: if it is none.
+    """
+    if embeddings.ndim != 2:
+        raise ValueError(f"from_pretrained: a table has two axes, got a tensor of shape {embeddings.shape}")
+    rows, width = embeddings._ints()
+    return rows, width

@@ -124,9 +124,10 @@ class _LazyConv(LazyModule):
     def __init__(
         self, out_channels: int, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] = 1,
         padding: int | tuple[int, ...] | str = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1,
-        bias: bool = True,
+        bias: bool = True, padding_mode: str = "zeros",
     ) -> None:  # fmt: skip
-        self._begin(out_channels, kernel_size, stride, padding, dilation, groups=groups, bias=bias)
+        rest: dict[str, Any] = {"bias": bias, "padding_mode": padding_mode}
+        self._begin(out_channels, kernel_size, stride, padding, dilation, groups=groups, **rest)
 
 
 class _LazyConvTranspose(LazyModule):
@@ -135,9 +136,10 @@ class _LazyConvTranspose(LazyModule):
     def __init__(
         self, out_channels: int, kernel_size: int | tuple[int, ...], stride: int | tuple[int, ...] = 1,
         padding: int | tuple[int, ...] = 0, output_padding: int | tuple[int, ...] = 0, groups: int = 1,
-        bias: bool = True, dilation: int | tuple[int, ...] = 1,
+        bias: bool = True, dilation: int | tuple[int, ...] = 1, padding_mode: str = "zeros",
     ) -> None:  # fmt: skip
-        self._begin(out_channels, kernel_size, stride, padding, output_padding, dilation, groups=groups, bias=bias)
+        rest: dict[str, Any] = {"bias": bias, "dilation": dilation, "padding_mode": padding_mode}
+        self._begin(out_channels, kernel_size, stride, padding, output_padding, groups=groups, **rest)
 
 
 class _LazyNorm(LazyModule):
@@ -145,9 +147,9 @@ class _LazyNorm(LazyModule):
 
     def __init__(
         self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
-        bias: bool = True,
+        *, bias: bool = True,
     ) -> None:  # fmt: skip
-        self._begin(eps, momentum, affine, track_running_stats, bias)
+        self._begin(eps, momentum, affine, track_running_stats, bias=bias)
 
 
 @layer_class
@@ -205,7 +207,7 @@ class LazyConv3d(_LazyConv):
 class LazyConvTranspose1d(_LazyConvTranspose):
     """A :class:`ConvTranspose1d` whose ``in_channels`` are those of its first input, and which then is one.
 
-    Its arguments are those of :class:`ConvTranspose1d` without ``in_channels``, in PyTorch's order.
+    Its arguments are those of :class:`ConvTranspose1d` without ``in_channels``.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -222,7 +224,7 @@ class LazyConvTranspose1d(_LazyConvTranspose):
 class LazyConvTranspose2d(_LazyConvTranspose):
     """A :class:`ConvTranspose2d` whose ``in_channels`` are those of its first input, and which then is one.
 
-    Its arguments are those of :class:`ConvTranspose2d` without ``in_channels``, in PyTorch's order.
+    Its arguments are those of :class:`ConvTranspose2d` without ``in_channels``.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -239,7 +241,7 @@ class LazyConvTranspose2d(_LazyConvTranspose):
 class LazyConvTranspose3d(_LazyConvTranspose):
     """A :class:`ConvTranspose3d` whose ``in_channels`` are those of its first input, and which then is one.
 
-    Its arguments are those of :class:`ConvTranspose3d` without ``in_channels``, in PyTorch's order.
+    Its arguments are those of :class:`ConvTranspose3d` without ``in_channels``.
 
     Example:
       >>> from tg_frontend import Tensor, nn

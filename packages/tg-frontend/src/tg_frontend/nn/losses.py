@@ -17,7 +17,7 @@ class L1Loss(Applied):
     """
 
     _method = Tensor.l1_loss
-    positional = ()
+    positional = ("size_average", "reduce", "reduction")
 
 
 class MSELoss(Applied):
@@ -30,7 +30,7 @@ class MSELoss(Applied):
     """
 
     _method = Tensor.mse_loss
-    positional = ()
+    positional = ("size_average", "reduce", "reduction")
 
 
 class HuberLoss(Applied):
@@ -55,7 +55,7 @@ class SmoothL1Loss(Applied):
     """
 
     _method = Tensor.smooth_l1_loss
-    positional = ()
+    positional = ("size_average", "reduce", "reduction", "beta")
 
 
 class PoissonNLLLoss(Applied):
@@ -69,7 +69,7 @@ class PoissonNLLLoss(Applied):
     """
 
     _method = Tensor.poisson_nll_loss
-    positional = ("log_input", "full")
+    positional = ("log_input", "full", "size_average", "eps", "reduce", "reduction")
 
 
 class GaussianNLLLoss(Applied):
@@ -96,7 +96,7 @@ class KLDivLoss(Applied):
     """
 
     _method = Tensor.kl_div
-    positional = ()
+    positional = ("size_average", "reduce", "reduction", "log_target")
 
 
 class NLLLoss(Applied):
@@ -109,7 +109,7 @@ class NLLLoss(Applied):
     """
 
     _method = Tensor.nll_loss
-    positional = ("weight",)
+    positional = ("weight", "size_average", "ignore_index", "reduce", "reduction")
 
 
 class CrossEntropyLoss(Applied):
@@ -122,7 +122,7 @@ class CrossEntropyLoss(Applied):
     """
 
     _method = Tensor.cross_entropy
-    positional = ("weight",)
+    positional = ("weight", "size_average", "ignore_index", "reduce", "reduction", "label_smoothing")
 
 
 class BCELoss(Applied):
@@ -135,7 +135,7 @@ class BCELoss(Applied):
     """
 
     _method = Tensor.binary_crossentropy
-    positional = ()
+    positional = ("weight", "size_average", "reduce", "reduction")
 
 
 class BCEWithLogitsLoss(Applied):
@@ -148,7 +148,7 @@ class BCEWithLogitsLoss(Applied):
     """
 
     _method = Tensor.binary_crossentropy_logits
-    positional = ()
+    positional = ("weight", "size_average", "reduce", "reduction", "pos_weight")
 
 
 class MarginRankingLoss(Applied):
@@ -161,7 +161,7 @@ class MarginRankingLoss(Applied):
     """
 
     _method = Tensor.margin_ranking_loss
-    positional = ("margin",)
+    positional = ("margin", "size_average", "reduce", "reduction")
 
 
 class HingeEmbeddingLoss(Applied):
@@ -174,7 +174,7 @@ class HingeEmbeddingLoss(Applied):
     """
 
     _method = Tensor.hinge_embedding_loss
-    positional = ("margin",)
+    positional = ("margin", "size_average", "reduce", "reduction")
 
 
 class SoftMarginLoss(Applied):
@@ -187,7 +187,7 @@ class SoftMarginLoss(Applied):
     """
 
     _method = Tensor.soft_margin_loss
-    positional = ()
+    positional = ("size_average", "reduce", "reduction")
 
 
 class CosineEmbeddingLoss(Applied):
@@ -201,7 +201,7 @@ class CosineEmbeddingLoss(Applied):
     """
 
     _method = Tensor.cosine_embedding_loss
-    positional = ("margin",)
+    positional = ("margin", "size_average", "reduce", "reduction")
 
 
 class TripletMarginLoss(Applied):
@@ -215,7 +215,7 @@ class TripletMarginLoss(Applied):
     """
 
     _method = Tensor.triplet_margin_loss
-    positional = ("margin", "p", "eps", "swap")
+    positional = ("margin", "p", "eps", "swap", "size_average", "reduce", "reduction")
 
 
 class MultiMarginLoss(Applied):
@@ -229,7 +229,7 @@ class MultiMarginLoss(Applied):
     """
 
     _method = Tensor.multi_margin_loss
-    positional = ("p", "margin", "weight")
+    positional = ("p", "margin", "weight", "size_average", "reduce", "reduction")
 
 
 class MultiLabelSoftMarginLoss(Applied):
@@ -243,7 +243,7 @@ class MultiLabelSoftMarginLoss(Applied):
     """
 
     _method = Tensor.multilabel_soft_margin_loss
-    positional = ("weight",)
+    positional = ("weight", "size_average", "reduce", "reduction")
 
 
 class CosineSimilarity(Applied):
@@ -294,7 +294,7 @@ class MultiLabelMarginLoss(Applied):
     """
 
     _method = functional.multilabel_margin_loss
-    positional = ()
+    positional = ("size_average", "reduce", "reduction")
 
 
 class TripletMarginWithDistanceLoss(Applied):

@@ -103,7 +103,7 @@ class BatchNorm(_Running):
 
     def __init__(
         self, sz: int, eps: float = 1e-5, affine: bool = True, track_running_stats: bool = True,
-        momentum: float | None = 0.1, bias: bool = True,
+        momentum: float | None = 0.1, *, bias: bool = True,
     ) -> None:  # fmt: skip
         self.sz = self.num_features = sz
         self._make(sz, eps, momentum, affine, track_running_stats, bias)
@@ -158,9 +158,9 @@ class BatchNorm1d(BatchNorm):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, bias: bool = True,
+        track_running_stats: bool = True, *, bias: bool = True,
     ) -> None:  # fmt: skip
-        super().__init__(num_features, eps, affine, track_running_stats, momentum, bias)
+        super().__init__(num_features, eps, affine, track_running_stats, momentum, bias=bias)
 
 
 @layer_class
@@ -200,6 +200,14 @@ class SyncBatchNorm(BatchNorm1d):
     """
 
     _ranks = ()
+
+    def __init__(
+        self, sz: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, process_group: None = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(sz, eps, momentum, affine, track_running_stats, bias=bias)
+        if process_group is not None:
+            raise ValueError("SyncBatchNorm: there are no groups of processes")
 
 
 @layer_class
@@ -290,7 +298,7 @@ class InstanceNorm1d(_Running):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-        track_running_stats: bool = False, bias: bool = True,
+        track_running_stats: bool = False, *, bias: bool = True,
     ) -> None:  # fmt: skip
         self.num_features = num_features
         self._make(num_features, eps, momentum, affine, track_running_stats, bias)

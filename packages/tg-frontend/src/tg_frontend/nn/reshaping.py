@@ -43,6 +43,7 @@ class Dropout(Applied):
 
     _method = Tensor.dropout
     in_place = True
+    positional = ("p",)
 
 
 class MaxPool2d(Applied):
@@ -68,4 +69,4 @@ class AvgPool2d(Applied):
     """
 
     _method = Tensor.avg_pool2d
-    positional = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
+    positional = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from ..ops.row_sparse import padding_row
 from ..tensor import Tensor
 from . import functional
-from .initial import for_lookups, for_sums, parameter
+from .initial import Parameter, for_lookups, for_sums, parameter
 from .layering import Layer, layer_class
+from .layers import table_sizes
 
 
 @layer_class
@@ -16,6 +17,8 @@ class EmbeddingBag(Layer):
     Args:
       num_embeddings: number of rows.
       embedding_dim: length of a row.
+      max_norm: as for :class:`~tg_frontend.nn.layers.Embedding`; and so are ``norm_type``, ``scale_grad_by_freq`` and
+        ``sparse``.
       mode: "mean", "sum" or "max".
       include_last_offset: whether the last of the offsets is the end of the last bag.
       padding_idx: a row that does not count, and is zero at first.
@@ -34,9 +37,12 @@ class EmbeddingBag(Layer):
     """
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, *, mode: str = "mean", include_last_offset: bool = False,
-        padding_idx: int | None = None,
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, *,
+        include_last_offset: bool = False, padding_idx: int | None = None,
     ) -> None:  # fmt: skip
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
+        self.sparse = sparse
         self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
         self.include_last_offset = include_last_offset
         given = padding_idx
@@ -50,9 +56,36 @@ class EmbeddingBag(Layer):
     ) -> Tensor:
         """shape (bags, rows of a bag), or all bags one after another with ``offsets``, to (bags, embedding_dim)."""
         return functional.embedding_bag(
-            x, self.weight, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
-            include_last_offset=self.include_last_offset, padding_idx=self.padding_idx,
+            x, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
+            per_sample_weights, self.include_last_offset, self.padding_idx,
         )  # fmt: skip
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> EmbeddingBag:  # fmt: skip
+        """A layer of given rows.
+
+        Args:
+          embeddings: shape (num_embeddings, embedding_dim); a copy is made.
+          freeze: whether they are not to be learnt. The others are those of the class.
+
+        Raises:
+          ValueError: if ``embeddings`` has another number of axes.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.EmbeddingBag.from_pretrained(Tensor([[1.0, 2.0], [3.0, 4.0]]))(Tensor([[0, 1]]))
+          Tensor([[2., 3.]])
+        """
+        layer = cls(
+            *table_sizes(embeddings), max_norm, norm_type, scale_grad_by_freq, mode, sparse,
+            include_last_offset=include_last_offset, padding_idx=padding_idx,
+        )  # fmt: skip
+        layer.weight = Parameter(embeddings, not freeze)
+        return layer
 
 
 @layer_class

@@ -12,12 +12,21 @@ from .elementwise import clip
 from .loss import checked, difference, reduced, same_shape
 
 
-def l1_loss(x: A, target: A, reduction: str = "mean") -> A:
+def _weighted(loss: A, weight: A | None, reduction: str, what: str) -> A:
+    """Losses as the reduction says, each as often as its weight says."""
+    if weight is None:
+        return reduced(loss, reduction)
+    weight = same_shape(loss, weight, what)
+    return (loss * weight).sum() / weight.sum() if reduction == "mean" else reduced(loss * weight, reduction)
+
+
+def l1_loss(x: A, target: A, reduction: str = "mean", weight: A | None = None) -> A:
     """abs(x - target).
 
     Args:
       target: of the shape of x.
       reduction: "mean", "sum" or "none".
+      weight: of the shape of x: what each distance counts, of which the mean is weighted.
 
     Raises:
       ValueError: if the shapes differ, or there is no such reduction.
@@ -28,15 +37,16 @@ def l1_loss(x: A, target: A, reduction: str = "mean") -> A:
       Tensor(1.)
     """
     checked("l1_loss", reduction)
-    return reduced(difference(x, target, "l1_loss").abs(), reduction)
+    return _weighted(difference(x, target, "l1_loss").abs(), weight, reduction, "l1_loss")
 
 
-def mse_loss(x: A, target: A, reduction: str = "mean") -> A:
+def mse_loss(x: A, target: A, reduction: str = "mean", weight: A | None = None) -> A:
     """(x - target) squared.
 
     Args:
       target: of the shape of x.
       reduction: "mean", "sum" or "none".
+      weight: of the shape of x: what each square counts, of which the mean is weighted.
 
     Raises:
       ValueError: if the shapes differ, or there is no such reduction.
@@ -47,16 +57,19 @@ def mse_loss(x: A, target: A, reduction: str = "mean") -> A:
       Tensor(2.)
     """
     checked("mse_loss", reduction)
-    return reduced(square(difference(x, target, "mse_loss")), reduction)
+    return _weighted(square(difference(x, target, "mse_loss")), weight, reduction, "mse_loss")
 
 
-def huber_loss(x: A, target: A, reduction: str = "mean", delta: float = 1.0) -> A:
+def huber_loss(
+    x: A, target: A, reduction: str = "mean", delta: float = 1.0, weight: A | None = None
+) -> A:
     """Half the squared distance, beyond ``delta`` a line: delta * (distance - delta / 2).
 
     Args:
       target: of the shape of x.
       reduction: "mean", "sum" or "none".
       delta: where the parabola ends.
+      weight: of the shape of x: what each element counts, of which the mean is weighted.
 
     Raises:
       ValueError: if the shapes differ, there is no such reduction, or ``delta`` is not positive.
@@ -70,7 +83,8 @@ def huber_loss(x: A, target: A, reduction: str = "mean", delta: float = 1.0) -> 
     if not delta > 0:
         raise ValueError(f"huber_loss: delta {delta!r} is not positive")
     size = difference(x, target, "huber_loss").abs()
-    return reduced((size < delta).where(square(size) * 0.5, (size - 0.5 * delta) * delta), reduction)
+    loss = (size < delta).where(square(size) * 0.5, (size - 0.5 * delta) * delta)
+    return _weighted(loss, weight, reduction, "huber_loss")
 
 
 def smooth_l1_loss(x: A, target: A, reduction: str = "mean", beta: float = 1.0) -> A:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Axes = int | Sequence[int] | None
 
 
-def var(x: A, axis: Axes = None, keepdim: bool = False, correction: float | None = 1) -> A:
+def var(x: A, axis: Axes = None, *, keepdim: bool = False, correction: float | None = 1) -> A:
     """The variance: squared distances from the mean, summed and divided by the count less ``correction``.
 
     Example:
@@ -33,10 +33,10 @@ def var(x: A, axis: Axes = None, keepdim: bool = False, correction: float | None
       >>> x.var(axis=0)
       Tensor([2., 2.])
     """
-    return var_mean(x, axis, keepdim, correction)[0]
+    return var_mean(x, axis, keepdim=keepdim, correction=correction)[0]
 
 
-def var_mean(x: A, axis: Axes = None, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
+def var_mean(x: A, axis: Axes = None, *, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
     """:meth:`var` and :meth:`mean`.
 
     Example:
@@ -67,7 +67,7 @@ def _root(x: A) -> A:
     return flat.where(0, sqrt(flat.where(1, x)))
 
 
-def std(x: A, axis: Axes = None, keepdim: bool = False, correction: float | None = 1) -> A:
+def std(x: A, axis: Axes = None, *, keepdim: bool = False, correction: float | None = 1) -> A:
     """The square root of :meth:`var`; the gradient where that is 0 is 0.
 
     Example:
@@ -75,10 +75,10 @@ def std(x: A, axis: Axes = None, keepdim: bool = False, correction: float | None
       >>> Tensor([1.0, 3.0]).std(correction=0)
       Tensor(1.)
     """
-    return _root(var(x, axis, keepdim, correction))
+    return _root(var(x, axis, keepdim=keepdim, correction=correction))
 
 
-def std_mean(x: A, axis: Axes = None, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
+def std_mean(x: A, axis: Axes = None, *, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
     """:meth:`std` and :meth:`mean`.
 
     Example:
@@ -86,7 +86,7 @@ def std_mean(x: A, axis: Axes = None, keepdim: bool = False, correction: float |
       >>> Tensor([1.0, 3.0]).std_mean(correction=0)
       (Tensor(1.), Tensor(2.))
     """
-    var, mean = var_mean(x, axis, keepdim, correction)
+    var, mean = var_mean(x, axis, keepdim=keepdim, correction=correction)
     return _root(var), mean
 
 

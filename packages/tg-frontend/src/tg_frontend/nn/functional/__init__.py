@@ -1,6 +1,7 @@
 """Functions of neural networks by PyTorch's names and signatures: ``import tinytg.nn.functional as F``.
 
-Those that are methods of Tensor with the same arguments are these methods.
+Those that are methods of Tensor with the same arguments are these methods;
+others take PyTorch's order (:mod:`.ordered`).
 """
 
 from ...array.movement import pad
@@ -47,7 +48,6 @@ from ...ops.ranking import (
 from ...ops.regression import gaussian_nll_loss, huber_loss, kl_div, l1_loss, mse_loss, poisson_nll_loss, smooth_l1_loss
 from ...ops.shuffle import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ...ops.similarity import cosine_similarity, pairwise_distance, pdist
-from ...ops.softmax import log_softmax, softmax, softmin
 from .absent import refused
 from .adaptive import (
     adaptive_avg_pool1d,
@@ -69,8 +69,11 @@ from .arranged import (
     cross_entropy,
     gelu,
     linear,
+    log_softmax,
     max_pool2d,
     max_unpool2d,
+    softmax,
+    softmin,
     softplus,
 )
 from .columns import fold, unfold
@@ -99,6 +102,7 @@ from .indexed import (
 from .lookup import bilinear, embedding, embedding_bag
 from .losses import ctc_loss, linear_cross_entropy, multilabel_margin_loss, triplet_margin_with_distance_loss
 from .normalization import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
+from .ordered import ORDERS, arrange
 from .resampling import interpolate, upsample, upsample_bilinear, upsample_nearest
 from .sequences import conv_tbc
 from .written import celu_, elu_, hardtanh_, leaky_relu_, relu_, rrelu_, selu_, threshold_
@@ -233,7 +237,9 @@ __all__ = [
     "upsample_nearest",
 ]
 
-offered(globals(), __all__, "functional", {"linear": "any", "pad": "both", "sigmoid": "both", "tanh": "both"})
+arrange(globals())
+_OFFERED = [name for name in __all__ if name not in ORDERS]
+offered(globals(), _OFFERED, "functional", {"linear": "any", "pad": "both", "sigmoid": "both", "tanh": "both"})
 adapted_names(globals(), __all__)
 
 TYPE_CHECKING = False

@@ -62,6 +62,60 @@ def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     return x.softplus(beta, threshold)
 
 
+def _implied(x: Tensor) -> int:
+    """The axis that PyTorch takes where none is given: the first of 0, 1 or 3 axes, else the second."""
+    return 0 if x.ndim in (0, 1, 3) else 1
+
+
+def softmax(x: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along an axis. See :meth:`tg_frontend.Tensor.softmax`.
+
+    Args:
+      dim: the axis; if not given, the first of an x of 0, 1 or 3 axes, and the second of others, as PyTorch has it.
+      dtype: what x is cast to before.
+
+    Raises:
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.nn import functional as F
+      >>> F.softmax(Tensor([[0.0, 1.0, 2.0]]), dim=1).round(4)
+      Tensor([[0.09  , 0.2447, 0.6652]])
+    """
+    return x.softmax(_implied(x) if dim is None else dim, dtype)
+
+
+def log_softmax(x: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
+    """The logarithm of :func:`softmax`, accurate where that is tiny. Its arguments are those of :func:`softmax`.
+
+    Raises:
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.nn import functional as F
+      >>> F.log_softmax(Tensor([0.0, 1.0, 2.0]), 0).round(4)
+      Tensor([-2.4076, -1.4076, -0.4076])
+    """
+    return x.log_softmax(_implied(x) if dim is None else dim, dtype)
+
+
+def softmin(x: Tensor, dim: int | None = None, *, dtype: Any = None) -> Tensor:
+    """:func:`softmax` of -x. Its arguments are those of :func:`softmax`.
+
+    Raises:
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.nn import functional as F
+      >>> F.softmin(Tensor([0.0, 1.0, 2.0]), 0).round(4)
+      Tensor([0.6652, 0.2447, 0.09  ])
+    """
+    return x.softmin(_implied(x) if dim is None else dim, dtype)
+
+
 def cross_entropy(
     x: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
     label_smoothing: float = 0.0,

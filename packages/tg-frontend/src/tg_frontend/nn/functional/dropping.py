@@ -154,12 +154,15 @@ def rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool 
     return (x >= 0).where(x, x * slopes)
 
 
-def gumbel_softmax(x: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
+def gumbel_softmax(
+    x: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
     """Softmax of x with noise of a Gumbel distribution: choices that have a gradient (Jang et al. 2017).
 
     Args:
       tau: the temperature.
       hard: a single 1 in the result; the gradient is that of the soft choice.
+      eps: of no effect, as in PyTorch.
       dim: the axis of choices.
 
     Raises:

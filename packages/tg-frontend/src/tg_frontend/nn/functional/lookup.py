@@ -6,18 +6,67 @@ import math
 
 from tg_dtype import dtypes
 
+from ...autograd.differentiation import MODE, Switch
 from ...tensor import Tensor
+from ...transform.custom import Function, FunctionContext
 
+_LITTLE = 1e-7  # added to the norm of a row that is divided by, as PyTorch does
 _MODES = ("sum", "mean", "max")
 
 
-def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, *, sparse: bool = False) -> Tensor:
+class _ByFrequency(Function):
+    """Rows that were looked up, whose gradients count less where a row was looked up several times."""
+
+    @staticmethod
+    def forward(ctx: FunctionContext, rows: Tensor, counts: Tensor) -> Tensor:
+        ctx.save_for_backward(counts)
+        return rows
+
+    @staticmethod
+    def backward(ctx: FunctionContext, *grads: Tensor) -> tuple[Tensor, None]:
+        (counts,) = ctx.saved_tensors
+        return grads[0] / counts.cast(grads[0].dtype), None
+
+
+def _counted(x: Tensor, table: Tensor) -> Tensor:
+    """How often each row of a table is named."""
+    rows = table._ints()[0]
+    at = x.detach().reshape(-1)
+    return (at < 0).where(at + rows, at).bincount(minlength=rows)[:rows]
+
+
+def _rows(
+    weight: Tensor, x: Tensor, padding_idx: int | None, max_norm: float | None, norm_type: float,
+    scale_grad_by_freq: bool, sparse: bool,
+) -> Tensor:  # fmt: skip
+    """The rows that ``x`` names; those that are too long are made shorter in the table before."""
+    if max_norm is not None:
+        with Switch(MODE, "recording", False):
+            table = weight.detach()
+            lengths = table.norm(norm_type, 1)
+            long = (_counted(x, table) > 0) & (lengths > max_norm)
+            share = long.where(max_norm / (lengths + _LITTLE), 1).cast(table.dtype)
+            weight.assign((table * share.unsqueeze(1)).contiguous())
+    rows: Tensor = weight.embedding(x, padding_idx, sparse)
+    if not scale_grad_by_freq:
+        return rows
+    counts = _counted(x, weight)[x.detach()]
+    return _ByFrequency.apply(rows, counts.unsqueeze(-1))  # type: ignore[no-any-return]
+
+
+def embedding(
+    x: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Tensor:  # fmt: skip
     """The rows of ``weight`` that ``x`` names. See :meth:`tg_frontend.Tensor.embedding`.
 
     Args:
       x: integers.
       weight: shape (rows, width).
       padding_idx: a row that gets no gradient.
+      max_norm: rows that are named and whose norm is greater are made that long, in ``weight`` itself.
+      norm_type: the power of that norm.
+      scale_grad_by_freq: whether the gradient of a row is divided by how often it is named.
       sparse: whether the gradient is row-sparse.
 
     Raises:
@@ -31,11 +80,12 @@ def embedding(x: Tensor, weight: Tensor, padding_idx: int | None = None, *, spar
       Tensor([[3.],
               [1.]])
     """
-    return weight.embedding(x, padding_idx, sparse)
+    return _rows(weight, x, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
 
 
 def embedding_bag(
-    x: Tensor, weight: Tensor, offsets: Tensor | None = None, *, mode: str = "mean",
+    x: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
     per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
 ) -> Tensor:  # fmt: skip
     """Sums, means or maxima of rows of ``weight``, bag by bag; 0 for a bag without rows.
@@ -44,6 +94,8 @@ def embedding_bag(
       x: row numbers: shape (bags, rows of a bag), or all bags one after another.
       weight: shape (rows, width).
       offsets: where each bag begins, for numbers one after another.
+      max_norm: as for :func:`embedding`; and so are ``norm_type``, ``scale_grad_by_freq`` (not for maxima) and
+        ``sparse``.
       mode: "sum", "mean" or "max".
       per_sample_weights: what each row is multiplied with, of the shape of ``x``; for sums.
       include_last_offset: whether the last of ``offsets`` is the end of the last bag.
@@ -69,7 +121,9 @@ def embedding_bag(
         raise TypeError(f"{what}: indices are integers, got a tensor of {x.dtype.name}")
     if (x.ndim == 2) != (offsets is None) or x.ndim not in (1, 2):
         raise ValueError(f"{what}: input of shape {x.shape}; offsets are for an input of one axis, which needs them")
-    rows = weight.embedding(x, padding_idx)
+    if scale_grad_by_freq and mode == "max":
+        raise ValueError(f"{what}: scale_grad_by_freq is for sums and means")
+    rows = _rows(weight, x, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     counts = x.ne(padding_idx % weight.shape[0]) if padding_idx is not None else x.eq(x)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)

@@ -7,8 +7,9 @@ from .adaptive import Adadelta, Adagrad, Adamax, Lion, NAdam, RAdam, RMSprop
 from .layerwise import LAMB, LARS
 from .lbfgs import LBFGS
 from .muon import Muon
-from .optimizer import Optimizer, OptimizerGroup
+from .optimizer import Optimizer
 from .robust import ASGD, Rprop
+from .several import OptimizerGroup
 from .sgd import SGD
 from .sparse_adam import SparseAdam
 

@@ -7,13 +7,14 @@ from tg_dtype import DType
 from ...keywords import public
 from ...tensor import Tensor
 from .elementwise import Elementwise, rest
+from .group import pair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from .elementwise import State
-    from .group import Group
+    from .group import Group, Pair
     from .optimizer import Parameters
 
 
@@ -23,12 +24,9 @@ class Momented(Elementwise):
     kept = ("exp_avg", "exp_avg_sq")
 
     def __init__(
-        self, params: Parameters, lr: float | Tensor, b1: float, b2: float, eps: float, weight_decay: float,
-        **settings: Any,
-    ) -> None:  # fmt: skip
-        if isinstance(b1, (tuple, list)):
-            raise TypeError(f"{type(self).__name__}: betas are given by name: betas={tuple(b1)}")
-        super().__init__(params, lr, betas=(b1, b2), eps=eps, weight_decay=weight_decay, **settings)
+        self, params: Parameters, lr: float | Tensor, betas: Pair, eps: float, weight_decay: float, **settings: Any
+    ) -> None:
+        super().__init__(params, lr, betas=betas, eps=eps, weight_decay=weight_decay, **settings)
 
     def _means(self, g: Tensor, group: Group, state: State) -> tuple[Tensor, Tensor]:
         b1, b2 = (group.number("betas", g.dtype, n) for n in (0, 1))
@@ -42,15 +40,16 @@ class Adam(Momented):
     Args:
       params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
-      b1: share of the running mean of the gradient that is kept.
-      b2: share of the running mean of its square that is kept; ``betas`` gives both.
+      betas: shares of the running means of the gradient and of its square that are kept; ``b1`` and ``b2`` give each by
+        itself.
       eps: added to the root of the mean square.
       weight_decay: times the parameter, added to its gradient.
       amsgrad: use the largest mean square so far (Reddi, Kale and Kumar, 2018).
       maximize: climb.
+      decoupled_weight_decay: take weight decay off the parameter instead, as :class:`AdamW` does.
 
     Raises:
-      ValueError: if ``b1`` or ``b2`` is not from 0 to below 1, or another number is negative.
+      ValueError: if one of ``betas`` is not from 0 to below 1, or another number is negative.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -63,10 +62,14 @@ class Adam(Momented):
     """
 
     def __init__(
-        self, params: Parameters, lr: float | Tensor = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+        self, params: Parameters, lr: float | Tensor = 0.001, betas: Pair = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False,
+        decoupled_weight_decay: bool = False, b1: float | None = None, b2: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(params, lr, b1, b2, eps, weight_decay, amsgrad=amsgrad, maximize=maximize)
+        super().__init__(
+            params, lr, pair(betas, b1, b2, type(self).__name__), eps, weight_decay, amsgrad=amsgrad, maximize=maximize,
+            decoupled_weight_decay=decoupled_weight_decay,
+        )  # fmt: skip
 
     def _names(self, param: Tensor, group: Group) -> tuple[str, ...]:
         return (*self.kept, "max_exp_avg_sq") if group["amsgrad"] else self.kept
@@ -101,10 +104,11 @@ class AdamW(Adam):
       Tensor([0.625, 1.5  ], requires_grad=True)
     """
 
-    decoupled = True
-
     def __init__(
-        self, params: Parameters, lr: float | Tensor = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+        self, params: Parameters, lr: float | Tensor = 0.001, betas: Pair = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0.01, amsgrad: bool = False, *, maximize: bool = False,
+        b1: float | None = None, b2: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(params, lr, b1, b2, eps, weight_decay, amsgrad, maximize=maximize)
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True, b1=b1, b2=b2
+        )

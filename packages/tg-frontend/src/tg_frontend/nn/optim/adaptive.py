@@ -8,13 +8,14 @@ from ...keywords import public
 from ...tensor import Tensor
 from .adam import Momented
 from .elementwise import Elementwise, on, rest
+from .group import pair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from .elementwise import State
-    from .group import Group
+    from .group import Group, Pair
     from .optimizer import Parameters
 
 
@@ -180,14 +181,14 @@ class Adamax(Momented):
     Args:
       params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
-      b1: share of the running mean of the gradient that is kept.
-      b2: by which the greatest gradient decays.
+      betas: share of the running mean of the gradient that is kept, and by which the greatest gradient
+        decays; ``b1`` and ``b2`` give each by itself.
       eps: added to magnitudes.
       weight_decay: times the parameter, added to its gradient.
       maximize: climb.
 
     Raises:
-      ValueError: if a number is negative, or ``b1`` or ``b2`` is 1 or more.
+      ValueError: if a number is negative, or one of ``betas`` is 1 or more.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -202,10 +203,11 @@ class Adamax(Momented):
     kept = ("exp_avg", "exp_inf")
 
     def __init__(
-        self, params: Parameters, lr: float | Tensor = 0.002, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-        weight_decay: float = 0.0, *, maximize: bool = False,
+        self, params: Parameters, lr: float | Tensor = 0.002, betas: Pair = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0.0, *, maximize: bool = False, b1: float | None = None,
+        b2: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(params, lr, b1, b2, eps, weight_decay, maximize=maximize)
+        super().__init__(params, lr, pair(betas, b1, b2, type(self).__name__), eps, weight_decay, maximize=maximize)
 
     def _common(self, group: Group, old: State, new: State, kind: DType) -> dict[str, Any]:
         step = new["step"]
@@ -227,8 +229,8 @@ class NAdam(Momented):
     Args:
       params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
-      b1: share of the running mean of the gradient that is kept.
-      b2: share of the running mean of its square that is kept.
+      betas: shares of the running means of the gradient and of its square that are kept; ``b1`` and ``b2`` give each by
+        itself.
       eps: added to the root of the mean square.
       weight_decay: times the parameter, added to its gradient.
       momentum_decay: how fast the momentum comes up to ``b1``.
@@ -236,7 +238,7 @@ class NAdam(Momented):
       maximize: climb.
 
     Raises:
-      ValueError: if a number is negative, or ``b1`` or ``b2`` is 1 or more.
+      ValueError: if a number is negative, or one of ``betas`` is 1 or more.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -249,12 +251,12 @@ class NAdam(Momented):
     """
 
     def __init__(
-        self, params: Parameters, lr: float | Tensor = 0.002, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+        self, params: Parameters, lr: float | Tensor = 0.002, betas: Pair = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0.0, momentum_decay: float = 0.004, decoupled_weight_decay: bool = False, *,
-        maximize: bool = False,
+        maximize: bool = False, b1: float | None = None, b2: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            params, lr, b1, b2, eps, weight_decay, momentum_decay=momentum_decay,
+            params, lr, pair(betas, b1, b2, type(self).__name__), eps, weight_decay, momentum_decay=momentum_decay,
             decoupled_weight_decay=decoupled_weight_decay, maximize=maximize,
         )  # fmt: skip
 
@@ -293,15 +295,15 @@ class RAdam(Momented):
     Args:
       params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
-      b1: share of the running mean of the gradient that is kept.
-      b2: share of the running mean of its square that is kept.
+      betas: shares of the running means of the gradient and of its square that are kept; ``b1`` and ``b2`` give each by
+        itself.
       eps: added to the root of the mean square.
       weight_decay: times the parameter, added to its gradient.
       decoupled_weight_decay: take weight decay off the parameter instead.
       maximize: climb.
 
     Raises:
-      ValueError: if a number is negative, or ``b1`` or ``b2`` is 1 or more.
+      ValueError: if a number is negative, or one of ``betas`` is 1 or more.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -314,12 +316,14 @@ class RAdam(Momented):
     """
 
     def __init__(
-        self, params: Parameters, lr: float | Tensor = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+        self, params: Parameters, lr: float | Tensor = 0.001, betas: Pair = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0.0, decoupled_weight_decay: bool = False, *, maximize: bool = False,
+        b1: float | None = None, b2: float | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            params, lr, b1, b2, eps, weight_decay, decoupled_weight_decay=decoupled_weight_decay, maximize=maximize
-        )
+            params, lr, pair(betas, b1, b2, type(self).__name__), eps, weight_decay,
+            decoupled_weight_decay=decoupled_weight_decay, maximize=maximize,
+        )  # fmt: skip
 
     def _common(self, group: Group, old: State, new: State, kind: DType) -> dict[str, Any]:
         step = new["step"]
@@ -352,13 +356,13 @@ class Lion(Elementwise):
     Args:
       params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
-      b1: share of the mean in the direction of the step.
-      b2: share of the mean that is kept.
+      betas: share of the mean in the direction of the step, and share of the mean that is kept; ``b1`` and ``b2``
+        give each by itself.
       weight_decay: times learning rate and parameter, taken off the parameter.
       maximize: climb.
 
     Raises:
-      ValueError: if a number is negative, or ``b1`` or ``b2`` is 1 or more.
+      ValueError: if a number is negative, or one of ``betas`` is 1 or more.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -373,10 +377,12 @@ class Lion(Elementwise):
     kept, decoupled, counted = ("exp_avg",), True, False
 
     def __init__(
-        self, params: Parameters, lr: float | Tensor = 1e-4, b1: float = 0.9, b2: float = 0.99,
-        weight_decay: float = 0.0, *, maximize: bool = False,
+        self, params: Parameters, lr: float | Tensor = 1e-4, betas: Pair = (0.9, 0.99),
+        weight_decay: float = 0.0, *, maximize: bool = False, b1: float | None = None,
+        b2: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(params, lr, betas=(b1, b2), weight_decay=weight_decay, maximize=maximize)
+        both = pair(betas, b1, b2, type(self).__name__)
+        super().__init__(params, lr, betas=both, weight_decay=weight_decay, maximize=maximize)
 
     def _moved(
         self, x: Tensor, g: Tensor, group: Group, state: State, numbers: dict[str, Any]

@@ -15,6 +15,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    Pair = tuple[float, float]
+
+
+def pair(betas: Pair, b1: float | None, b2: float | None, owner: str) -> Pair:
+    """The two numbers of ``betas``, or those that were given by tinygrad's names instead.
+
+    Raises:
+      TypeError: if ``betas`` is one number, as tinygrad's third argument is.
+
+    Example:
+      >>> pair((0.9, 0.999), 0.5, None, "Adam")
+      (0.5, 0.999)
+    """
+    if not isinstance(betas, (tuple, list)):
+        raise TypeError(f"{owner}: betas are two numbers, got {betas!r}; b1 and b2 are given by name")
+    given = dict(enumerate(betas)) | {n: value for n, value in ((0, b1), (1, b2)) if value is not None}
+    return tuple(given.values())  # type: ignore[return-value]
+
 
 class _Everything:
     """Contains any name."""

@@ -8,13 +8,14 @@ from ...keywords import public
 from ...tensor import Tensor
 from .adam import Momented
 from .elementwise import Elementwise, on, rest
+from .group import pair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from .elementwise import State
-    from .group import Group
+    from .group import Group, Pair
     from .optimizer import Parameters
 
 
@@ -95,15 +96,15 @@ class LAMB(Momented):
     Args:
       params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
-      b1: share of the running mean of the gradient that is kept.
-      b2: share of the running mean of its square that is kept.
+      betas: shares of the running means of the gradient and of its square that are kept; ``b1`` and ``b2`` give each by
+        itself.
       eps: added to the root of the mean square.
       weight_decay: times the parameter, added to its step.
       adam: leave the rate out, which makes it AdamW.
       maximize: climb.
 
     Raises:
-      ValueError: if ``b1`` or ``b2`` is not from 0 to below 1, or another number is negative.
+      ValueError: if one of ``betas`` is not from 0 to below 1, or another number is negative.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -118,10 +119,12 @@ class LAMB(Momented):
     own_decay = True
 
     def __init__(
-        self, params: Parameters, lr: float | Tensor = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6,
+        self, params: Parameters, lr: float | Tensor = 0.001, betas: Pair = (0.9, 0.999), eps: float = 1e-6,
         weight_decay: float = 0.0, adam: bool = False, *, maximize: bool = False,
+        b1: float | None = None, b2: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(params, lr, b1, b2, eps, weight_decay, adam=adam, maximize=maximize)
+        both = pair(betas, b1, b2, type(self).__name__)
+        super().__init__(params, lr, both, eps, weight_decay, adam=adam, maximize=maximize)
 
     def _common(self, group: Group, old: State, new: State, kind: DType) -> dict[str, Any]:
         first, second = (rest(group.number("betas", kind, n), new["step"]) for n in (0, 1))

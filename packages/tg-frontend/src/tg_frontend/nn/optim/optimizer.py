@@ -1,7 +1,8 @@
-"""What optimisers share, and several as one."""
+"""What optimisers share."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 from tg_dtype import dtypes
@@ -17,7 +18,7 @@ from .states import nested_of, tensor_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     Parameters = Iterable[Tensor] | Iterable[Mapping[str, Any]] | Iterable[tuple[str, Tensor]]
@@ -26,7 +27,7 @@ _FREE = ("name", "initial_lr", "param_names", "max_lr", "min_lr", "max_momentum"
 """What PyTorch and its schedules keep in groups beside settings."""
 
 
-def _dedupe(tensors: Sequence[Tensor]) -> list[Tensor]:
+def dedupe(tensors: Sequence[Tensor]) -> list[Tensor]:
     return list({id(tensor): tensor for tensor in tensors}.values())
 
 
@@ -40,7 +41,7 @@ class Optimizer:
         those of the others, each a group. Those that leave ``requires_grad`` open get it. Those that require a gradient
         are realised, in memory of their own. Those that require none, and integers, are only realised with each step
         (running statistics, for instance).
-      lr: learning rate.
+      lr: learning rate; or all settings in a dict, as PyTorch's base class takes them.
       settings: the other settings, by name.
 
     Attributes:
@@ -72,8 +73,13 @@ class Optimizer:
       Tensor([0.5, 1.5], requires_grad=True)
     """
 
-    def __init__(self, params: Parameters, lr: float | Tensor, **settings: Any) -> None:
+    def __init__(self, params: Parameters, lr: float | Tensor | Mapping[str, Any], **settings: Any) -> None:
         name = type(self).__name__
+        if isinstance(lr, Mapping):
+            settings = {**lr, **settings}
+            if "lr" not in settings:
+                raise ValueError(f"{name}: the settings have no 'lr', a learning rate: {', '.join(settings) or 'none'}")
+            lr = settings.pop("lr")
         given: list[Any] = list(params.items()) if isinstance(params, dict) else list(params)
         self.params: list[Tensor] = []
         self.buffers: list[Tensor] = []
@@ -153,8 +159,8 @@ class Optimizer:
                         f"{name}: parameter {position} of group {len(self.param_groups)}, of shape {param.shape}, "
                         f"is in group {number}, too"
                     )
-        own = _dedupe([param for param in tensors if param.requires_grad])
-        self.buffers += _dedupe([p for p in tensors if not p.requires_grad and not any(p is b for b in self.buffers)])
+        own = dedupe([param for param in tensors if param.requires_grad])
+        self.buffers += dedupe([p for p in tensors if not p.requires_grad and not any(p is b for b in self.buffers)])
         devices = {param.device: None for param in (*self.params, *own)}
         if len(devices) > 1:
             first, *rest = devices
@@ -410,100 +416,6 @@ class Optimizer:
     def _step(self, ready: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
         """Assigns to the parameters; returns the other tensors that it assigned to."""
         raise TypeError(f"{type(self).__name__} does not say how to make a step")
-
-
-@public
-class OptimizerGroup(Optimizer):
-    """Several optimisers as one.
-
-    Raises:
-      ValueError: if there is none.
-
-    Example:
-      >>> from tg_frontend import Tensor, nn
-      >>> weight, bias = Tensor([1.0, 2.0]), Tensor([1.0])
-      >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([weight], lr=0.25), nn.optim.SGD([bias], lr=0.5))
-      >>> _ = ((weight * weight).sum() + bias).backward()
-      >>> group.step()
-      >>> weight, bias
-      (Tensor([0.5, 1. ], requires_grad=True), Tensor([0.5], requires_grad=True))
-    """
-
-    def __init__(self, *optimizers: Optimizer) -> None:
-        if not optimizers:
-            raise ValueError("OptimizerGroup: at least one optimiser is wanted")
-        vars(self)["defaults"] = {}
-        self.optimizers = list(optimizers)
-        self.params = _dedupe([param for optimizer in optimizers for param in optimizer.params])
-        self.buffers = _dedupe([param for optimizer in optimizers for param in optimizer.buffers])
-        self.param_groups = [group for optimizer in optimizers for group in optimizer.param_groups]
-        self.device = optimizers[0].device
-
-    @property
-    def lr(self) -> Tensor:
-        """The learning rate of the first optimiser; setting it sets that of all.
-
-        Example:
-          >>> from tg_frontend import Tensor, nn
-          >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])]), nn.optim.Adam([Tensor([1.0])]))
-          >>> group.lr = 0.25
-          >>> [optimizer.lr.item() for optimizer in group.optimizers]
-          [0.25, 0.25]
-        """
-        return self.optimizers[0].lr
-
-    @lr.setter
-    def lr(self, value: Tensor | float) -> None:
-        for optimizer in self.optimizers:
-            optimizer.lr = value
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state of each optimiser, by its number.
-
-        Example:
-          >>> from tg_frontend import Tensor, nn
-          >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])], lr=0.5))
-          >>> nn.state.get_state_dict(group.state_dict())
-          {'0.param_groups.0.lr': Tensor([0.5])}
-        """
-        return {str(n): one.state_dict() for n, one in enumerate(self.optimizers)}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Overwrites the state of each optimiser with what :meth:`state_dict` gave.
-
-        Raises:
-          KeyError: if a name is missing on one side.
-          ValueError: if shapes differ.
-
-        Example:
-          >>> from tg_frontend import Tensor, nn
-          >>> old, new = (nn.optim.OptimizerGroup(nn.optim.SGD([Tensor([1.0])], lr=lr)) for lr in (0.5, 0.25))
-          >>> new.load_state_dict(old.state_dict())
-          >>> new.lr
-          Tensor([0.5])
-        """
-        nested = state_dict if isinstance(state_dict.get("0"), dict) else nested_of(state_dict)
-        missing = [str(n) for n in range(len(self.optimizers)) if str(n) not in nested]
-        if missing:
-            raise KeyError(f"OptimizerGroup: not in the state: {', '.join(missing)}")
-        for n, one in enumerate(self.optimizers):
-            one.load_state_dict(nested[str(n)])
-
-    def __getitem__(self, position: int) -> Optimizer:
-        return self.optimizers[position]
-
-    def schedule_step(self) -> list[Tensor]:
-        """Makes one step of each optimiser without computing it.
-
-        Example:
-          >>> from tg_frontend import Tensor, nn
-          >>> weight = Tensor([1.0, 2.0])
-          >>> group = nn.optim.OptimizerGroup(nn.optim.SGD([weight], lr=0.25))
-          >>> _ = (weight * weight).sum().backward()
-          >>> [param.shape for param in group.schedule_step()]
-          [(2,)]
-        """
-        return [tensor for optimizer in self.optimizers for tensor in optimizer.schedule_step()]
 
 
 _BETAS = {"b1": 0, "b2": 1}

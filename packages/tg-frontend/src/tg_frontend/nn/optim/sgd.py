@@ -29,9 +29,9 @@ class SGD(Elementwise):
       params: see :class:`~tg_frontend.nn.optim.optimizer.Optimizer`.
       lr: learning rate.
       momentum: share of the last step's velocity that is kept.
+      dampening: share of the gradient that is not added to the velocity, from the second step on.
       weight_decay: times the parameter, added to its gradient.
       nesterov: look ahead along the velocity.
-      dampening: share of the gradient that is not added to the velocity, from the second step on.
       maximize: climb.
 
     Raises:
@@ -53,11 +53,11 @@ class SGD(Elementwise):
     row_sparse = True
 
     def __init__(
-        self, params: Parameters, lr: float | Tensor = 0.001, momentum: float = 0.0, weight_decay: float = 0.0,
-        nesterov: bool = False, dampening: float = 0.0, *, maximize: bool = False,
+        self, params: Parameters, lr: float | Tensor = 0.001, momentum: float = 0.0, dampening: float = 0.0,
+        weight_decay: float = 0.0, nesterov: bool = False, *, maximize: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(
-            params, lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov, dampening=dampening,
+            params, lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov,
             maximize=maximize,
         )  # fmt: skip
 

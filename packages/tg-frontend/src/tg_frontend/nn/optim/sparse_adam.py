@@ -11,6 +11,7 @@ from ...ops.indexing import getitem
 from ...ops.row_sparse import merged
 from ...tensor import Tensor
 from .elementwise import rest
+from .group import pair
 from .optimizer import Optimizer
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from .group import Group
+    from .group import Group, Pair
     from .optimizer import Parameters
 
 
@@ -32,13 +33,13 @@ class SparseAdam(Optimizer):
     Args:
       params: see :class:`Optimizer`.
       lr: learning rate.
-      b1: share of the running mean of the gradient that is kept.
-      b2: share of the running mean of its square that is kept.
+      betas: shares of the running means of the gradient and of its square that are kept; ``b1`` and ``b2`` give each by
+        itself.
       eps: added to the root of the mean square.
       maximize: climb.
 
     Raises:
-      ValueError: if ``b1`` or ``b2`` is not from 0 to below 1, or another number is negative.
+      ValueError: if one of ``betas`` is not from 0 to below 1, or another number is negative.
       RuntimeError: if ``step()`` finds a dense gradient.
 
     Example:
@@ -53,10 +54,10 @@ class SparseAdam(Optimizer):
     """
 
     def __init__(
-        self, params: Parameters, lr: float | Tensor = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
-        *, maximize: bool = False,
+        self, params: Parameters, lr: float | Tensor = 0.001, betas: Pair = (0.9, 0.999), eps: float = 1e-8,
+        maximize: bool = False, *, b1: float | None = None, b2: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(params, lr, betas=(b1, b2), eps=eps, maximize=maximize)
+        super().__init__(params, lr, betas=pair(betas, b1, b2, type(self).__name__), eps=eps, maximize=maximize)
 
     row_sparse = True
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from ...autograd.differentiation import MODE, Switch
 from ...tensor import Tensor
 from ..initial import parameter
@@ -13,23 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
-
-
-def get_total_norm(tensors: Iterable[Tensor] | Tensor, norm_type: float = 2.0) -> Tensor:
-    """The norm of the elements of several tensors together.
-
-    Example:
-      >>> from tg_frontend import Tensor, nn
-      >>> nn.utils.get_total_norm([Tensor([3.0]), Tensor([[4.0]])])
-      Tensor(5.)
-    """
-    given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-    if not given:
-        return Tensor(0.0)
-    flat = [one.detach().reshape(-1).abs().float() for one in given if one.numel() != 0]
-    whole = flat[0].cat(*flat[1:]) if len(flat) > 1 else flat[0]
-    found: Tensor = whole.max() if norm_type == inf else (whole**norm_type).sum() ** (1 / norm_type)
-    return found
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
