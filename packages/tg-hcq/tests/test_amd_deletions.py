@@ -2,8 +2,7 @@
 
 Each entry has the program that needs it: of queues of PM4 on four generations, and of packets of AQL on a card of eight
 dies. Those of kernels are in ``simulate/test_amd_hostile.py``; the meetings of several dies, which model dies execute,
-in ``test_amd_packets_aql.py``; the register that flushes what the host stored to the card's memory in
-``test_amd_device.py``.
+in ``test_amd_packets_aql.py``.
 """
 
 from __future__ import annotations
@@ -54,6 +53,7 @@ attributes #0 = {{ "amdgpu-no-dispatch-ptr" "amdgpu-no-queue-ptr" "amdgpu-no-dis
   "amdgpu-no-workgroup-id-y" "amdgpu-no-workgroup-id-z" "amdgpu-no-workitem-id-y" "amdgpu-no-workitem-id-z"
   "amdgpu-flat-work-group-size"="32,32" }}
 """
+_ELSEWHERE = array("I", [0])
 KEPT = BufferOptions(nolru=True)
 
 
@@ -184,6 +184,18 @@ def between_launches(bench: Bench) -> bool:
     return [bench.numbers(out) for out in outs] == wanted
 
 
+def stores_of_the_host(bench: Bench) -> bool:
+    """A kernel reads what the host stored to memory of the card's, which it sees."""
+    device, program, right = bench.device, bench.device.program("k", bench.code()), []
+    x = device.allocator.alloc(4 * COUNT, BufferOptions(device_visible=True, nolru=True))
+    for first in (100, 3000):
+        x.host_view("I").write(0, array("I", range(first, first + COUNT)))
+        out = bench.memory(77)
+        program(out, x, global_size=(GROUPS, 1, 1), local_size=(LANES, 1, 1))
+        right.append(bench.numbers(out) == [first + item % LANES for item in range(COUNT)])
+    return all(right)
+
+
 def waits_again(bench: Bench) -> bool:
     """A launch waits for the host, several times."""
     return all(waits_for_the_host(bench) for _ in range(4))
@@ -212,6 +224,11 @@ def no_flush(patch: pytest.MonkeyPatch, bench: Bench) -> None:
         return queue
 
     patch.setattr(ComputeQueue, "memory_barrier", barrier)
+
+
+def no_flush_of_stores(patch: pytest.MonkeyPatch, bench: Bench) -> None:
+    """What is stored to the register that flushes the host's stores goes elsewhere."""
+    patch.setattr(bench.device.allocator.card, "_flush", _ELSEWHERE.buffer_info()[0])
 
 
 def no_call(owner: type, name: str) -> Callable[[pytest.MonkeyPatch, Bench], None]:
@@ -243,6 +260,7 @@ DELETIONS: dict[str, tuple[Callable[[Bench], bool], Callable[[pytest.MonkeyPatch
     "RELEASE_MEM of a signal": (waits_for_the_host, no_call(ComputeQueue, "_signal")),
     "POLL_REGMEM": (waits_for_the_host, no_call(CopyQueue, "_wait")),
     "FENCE of a signal": (waits_for_the_host, no_call(CopyQueue, "_signal")),
+    "the store to HDP_MEM_FLUSH_CNTL": (stores_of_the_host, no_flush_of_stores),
     "the compute queue's write pointer": (changed_input, lost_store("compute", "write")),
     "the compute queue's doorbell": (changed_input, lost_store("compute", "doorbell")),
     "the copy queue's write pointer": (changed_input, lost_store("copy", "write")),
@@ -298,7 +316,8 @@ DELETIONS_OF_PACKETS = _FLAGS9 | {
     "the barrier bit of a vendor packet": (one_after_another, header_without_barrier("VENDOR")),
 } | {
     name: DELETIONS[name] for name in (
-        "WAIT_REG_MEM", "RELEASE_MEM of a signal", "the compute queue's write pointer", "the compute queue's doorbell",
+        "WAIT_REG_MEM", "RELEASE_MEM of a signal", "the store to HDP_MEM_FLUSH_CNTL",
+        "the compute queue's write pointer", "the compute queue's doorbell",
     )
 }  # fmt: skip
 NOT_THERE = {("gfx1201", "ACQUIRE_MEM: GL1_INV"): "gfx12 has no GL1"}

@@ -272,23 +272,47 @@ def test_a_reset_brings_the_queues_back(device: AMDDevice) -> None:
 def test_what_the_host_stores_to_the_card_is_flushed_before_a_submission(device: AMDDevice) -> None:
     register = device.allocator.card.flush_register()
     assert register and device.allocator.flush[0] == 0
-    host = device.allocator.alloc(64, HOST_OPTIONS)
-
-    def submitted() -> int:
-        """What a submission leaves of a mark in the register."""
-        MMIO(register, 4, "I")[0] = 0x5A
-        with device.submission() as queue:
-            queue.write(host.address, [1])
-        device.synchronize()
-        return MMIO(register, 4, "I")[0]
-
-    assert submitted() == 0x5A, "the host sees nothing of the card's"
-    options = BufferOptions(device_visible=True, nolru=True)
+    out, options = device.allocator.alloc(64, HOST_OPTIONS), BufferOptions(device_visible=True, nolru=True)
     window = device.allocator.alloc(4096, options)
-    assert submitted() == 0
+    assert device.allocator.flush[0] == register
+    copies = device.copy_queue
+    assert copies is not None
+
+    def copied(flush: bool) -> int:
+        """What a copy of the first word finds, with or without the store to the register."""
+        device.allocator.flush[0] = register if flush else 0
+        with device.timeline.submission(copies()) as queue:
+            queue.copy(out.address, window.address, 4)
+        device.synchronize()
+        return out.host_view("I")[0]
+
+    window.host_view("I")[0] = 5
+    assert (copied(False), copied(True)) == (0, 5)
+    window.host_view("I")[0] = 6
+    assert (copied(False), copied(True)) == (5, 6)
+    with device.submission() as queue:
+        queue.write(window.address, [7])
+    device.synchronize()
+    assert window.host_view("I")[0] == 7, "the host sees what the card stores"
     device.allocator.free(window, 4096, options)
     device.synchronize()
-    assert device.allocator.flush[0] == 0 and submitted() == 0x5A
+    assert device.allocator.flush[0] == 0
+
+
+def test_a_flush_keeps_what_the_card_stored_meanwhile(device: AMDDevice) -> None:
+    """Card and host store to one page, each its own words; the card's are those of a submission that flushed first."""
+    window = device.allocator.alloc(4096, BufferOptions(device_visible=True, nolru=True))
+    words, rng = window.host_view("I"), random.Random(5)
+    known = [0] * 64
+    for _ in range(8):
+        mine, its = rng.sample(range(64), 9), rng.randrange(64)
+        for at in mine:
+            words[at] = known[at] = rng.getrandbits(32)
+        with device.submission() as queue:
+            known[its] = rng.getrandbits(32)
+            queue.write(window.address + 4 * its, [known[its]])
+        device.synchronize()
+        assert words.read(0, 64) == known
 
 
 @pytest.mark.parametrize("large_bar", [False, True])

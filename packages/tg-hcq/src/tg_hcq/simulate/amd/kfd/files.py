@@ -242,7 +242,8 @@ class RenderFile(Node):
             raise refuse(errno.EPERM, "pages of the host's and registers are not mapped through a render node")
         if buffer.flags & abi.VRAM and not buffer.flags & abi.PUBLIC:
             raise refuse(errno.EPERM, "VRAM that was not allocated as public has no host mapping")
-        return Part(buffer.pool, buffer.place, inherit=True)
+        pool = self.gpu.window.host if buffer.flags & abi.VRAM else buffer.pool
+        return Part(pool, buffer.place, inherit=True)
 
 
 def report(line: str) -> None:

@@ -10,6 +10,7 @@ from ..processor import Processor, Queue
 from .buffers import Buffers
 from .cards import PAGE, Card
 from .pages import Pool
+from .window import Window
 
 DOORBELL_SLICE = 8 * 1024
 """Doorbells of a process, 8 bytes each (``kfd_doorbell_process_slice``; MES has as many)."""
@@ -28,14 +29,17 @@ class Gpu:
       vram: its memory.
       system: memory of the host's that the kernel gives to the GPU.
       flush: the page whose first word flushes the host data path.
+      window: what the host sees of the memory.
     """
 
     def __init__(self, card: Card, gpu_id: int, minor: int, large_bar: bool) -> None:
         self.card, self.gpu_id, self.minor, self.large_bar = card, gpu_id, minor, large_bar
         self.vram, self.system, self.flush = Pool(card.vram), Pool(16 << 30), Pool(PAGE)
+        self.window = Window(self.vram.memory, self.flush)
 
     def close(self) -> None:
         """Gives all memory back that is not mapped any more."""
+        self.window.close()
         for pool in (self.vram, self.system, self.flush):
             pool.close()
 

@@ -66,9 +66,7 @@ class Pool:
     def give(self, offset: int, nbytes: int) -> None:
         """Gives pages back; whoever has them mapped finds zeros."""
         size = -(-nbytes // PAGE) * PAGE
-        ctypes.CDLL(None).fallocate(
-            self.memory.fd, _PUNCH_HOLE, ctypes.c_int64(offset), ctypes.c_int64(size)
-        )
+        self.clear(offset, size)
         self.used -= size
         merged: list[tuple[int, int]] = []
         for start, end in sorted([*self._free, (offset, offset + size)]):
@@ -77,6 +75,12 @@ class Pool:
             else:
                 merged.append((start, end))
         self._free = merged
+
+    def clear(self, offset: int, nbytes: int) -> None:
+        """Makes whole pages zeros, which take no memory."""
+        ctypes.CDLL(None).fallocate(
+            self.memory.fd, _PUNCH_HOLE, ctypes.c_int64(offset), ctypes.c_int64(nbytes)
+        )
 
     def map(self, address: int, nbytes: int, prot: int, flags: int, offset: int, *, inherit: bool = True) -> int:
         """Maps pages into the process; a child that is forked does not get them without ``inherit``."""

@@ -201,6 +201,8 @@ class Process:
         else:
             pool = gpu.vram if kind == abi.VRAM else gpu.system
             buffer = pdd.buffers.add(address, size, flags, pool, pool.take(nbytes))
+            if flags & abi.VRAM and flags & abi.PUBLIC:
+                gpu.window.open(buffer.place, size)
         values["handle"] = buffer.handle
         values["mmap_offset"] = buffer.offset
         if kind == abi.MMIO_REMAP:
@@ -218,8 +220,11 @@ class Process:
     def _free_memory_of_gpu(self, values: Values) -> None:
         if self.events.page_handle and self.events.page_handle == values["handle"]:
             raise refuse(errno.EPERM, "the event page is freed with the process")
-        buffers = self._pdd(values["handle"] >> 32).buffers
-        buffers.remove(buffers.find(values["handle"], errno.EINVAL))
+        pdd = self._pdd(values["handle"] >> 32)
+        buffer = pdd.buffers.find(values["handle"], errno.EINVAL)
+        pdd.buffers.remove(buffer)
+        if buffer.flags & abi.VRAM:
+            pdd.gpu.window.shut(buffer.place)
 
     def _mapped_gpus(self, values: Values) -> Iterable[tuple[Buffer, ProcessGpu]]:
         """The buffer and the GPUs that a request names, from the first that was not successful."""

@@ -16,6 +16,7 @@ from .cards import CARDS
 from .files import KfdFile, Node, RenderFile, report
 from .gpu import Gpu
 from .process import Process
+from .window import Windows
 
 RENDER_MINOR = 128
 
@@ -101,7 +102,8 @@ class KfdSystem(SoftwareSystem):
         return file.gpu.minor if file is not None and file.fd >= 0 and file.number == number else None
 
     def _processor(self, gpu: Gpu, interrupt: Callable[[Interrupt], None]) -> Processor:
-        return Processor(gpu.card.arch, self._machines, interrupt, gpu.card.xccs)
+        windows = Windows([card.window for card in self.gpus])
+        return Processor(gpu.card.arch, self._machines, interrupt, gpu.card.xccs, windows)
 
     def _say(self, line: str) -> None:
         self.log.append(line)

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from ...engine import Access, AddressSpace
 from .faults import MemoryFault, PacketFault, Refused
+
+
+class HostPath(Protocol):
+    """The host's way to the memory of cards, as packets meet it."""
+
+    def take(self) -> None:
+        """Sends on what the host stored, where it flushed."""
+
+    def show(self) -> None:
+        """Has the host see what cards stored."""
 
 
 class Bus:
@@ -11,10 +23,21 @@ class Bus:
 
     Args:
       space: what addresses mean.
+      host: the host's way to the memory of cards, if it is not theirs.
     """
 
-    def __init__(self, space: AddressSpace) -> None:
-        self.space = space
+    def __init__(self, space: AddressSpace, host: HostPath | None = None) -> None:
+        self.space, self._host = space, host
+
+    def take(self) -> None:
+        """Sees what the host sent on."""
+        if self._host is not None:
+            self._host.take()
+
+    def show(self) -> None:
+        """Has the host see what was stored."""
+        if self._host is not None:
+            self._host.show()
 
     def _check(self, address: int, nbytes: int, access: Access, what: str) -> None:
         refusal = self.space.refusal(address, nbytes, access)
@@ -52,14 +75,16 @@ class Bus:
         return int.from_bytes(self.read(address, nbytes, what), "little")
 
     def store(self, address: int, value: int, what: str, nbytes: int = 4) -> None:
-        """Changes an aligned word.
+        """Changes an aligned word, which may tell the host that all before it is done.
 
         Raises:
           PacketFault: if the address is not aligned.
           MemoryFault: if it may not be written.
         """
         aligned(address, nbytes, what)
+        self.show()
         self.write(address, (value % (1 << 8 * nbytes)).to_bytes(nbytes, "little"), what)
+        self.show()
 
 
 def aligned(address: int, nbytes: int, what: str) -> None:

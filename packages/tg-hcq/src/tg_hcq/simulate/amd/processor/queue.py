@@ -98,10 +98,13 @@ class Queue(ABC):
           Stopped: if the queue is destroyed or evicted meanwhile.
         """
         nothing = MMIO.of(bytearray(8), "Q")
+        self.bus.take()
         while not ready():
             if self._stop[0]:
                 raise Stopped
             watch(nothing, Until.DIFFERENT, 0, self._stop, most_ns=200_000)
+            self.bus.take()
+        self.bus.take()
 
     def words(self, start: int, count: int) -> list[int]:
         """Words of the ring from a position on, which is counted in bytes since the beginning."""
@@ -129,7 +132,9 @@ class Queue(ABC):
                 continue
             seen = self.ring.doorbell[0]
             try:
+                self.bus.take()
                 self._to(seen)
+                self.bus.show()
             except Stopped:
                 return
             except PacketFault as error:
