@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tg_frontend import JitError, Tensor, TinyJit
+from tg_frontend import JitError, Tensor, TinyJit, scan
 from tg_shape import Variable
 
 pytestmark = pytest.mark.usefixtures("no_warning")
@@ -322,3 +322,64 @@ def test_what_is_left_of_a_tensor_from_outside_is_of_that_call(keeps: str, chang
         else:
             world["w"].replace(real(float(i), 8.0))
     assert owner.shape == (2,)
+
+
+def averaged(state: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    state = state * 0.5 + x
+    return state, state + 1
+
+
+def averages(init: list[float], xs: list[list[float]]) -> tuple[list[list[float]], list[float]]:
+    """What :func:`averaged` adds up to, and the state that it leaves."""
+    kept, state = [], init
+    for x in xs:
+        state = [0.5 * one + other for one, other in zip(state, x, strict=True)]
+        kept.append([one + 1 for one in state])
+    return kept, state
+
+
+def looped(way: str) -> TinyJit[..., Any]:
+    def run(init: Tensor, xs: Tensor) -> Any:
+        state, kept = scan(averaged, init, xs)
+        return {"kept": kept, "state": state, "reversed": kept.flip(0), "both": (kept, state)}[way]
+
+    return TinyJit(run)
+
+
+@pytest.mark.parametrize("way", ["kept", "state", "reversed", "both"])
+def test_parts_of_memory(backend: str, way: str) -> None:
+    """What a loop computes lies in one memory. A result that is much of that is not copied, but is the caller's own."""
+    function, found, wanted = looped(way), [], []
+    steps, init = 11, [1.0, 2.0, 4.0]
+    for n in range(5):
+        xs = [[float((n + 3 * step + i) % 5) for i in range(3)] for step in range(steps)]
+        got = function(real(*init), Tensor(xs).realize())
+        parts = got if isinstance(got, tuple) else (got,)
+        found.append(parts)
+        kept, state = averages(init, xs)
+        wanted.append({"kept": (kept,), "state": (state,), "reversed": (kept[::-1],), "both": (kept, state)}[way])
+        if n:  # written by its owner, it is nobody else's
+            for part, want in zip(found[n - 1], wanted[n - 1], strict=True):
+                assert part.tolist() == want
+                part += 100.0
+                part.realize()
+    assert [part.tolist() for part in found[-1]] == list(wanted[-1])
+    for parts, wants in zip(found[:-1], wanted[:-1], strict=True):
+        for part, want in zip(parts, wants, strict=True):
+            assert part.tolist() == (Tensor(want) + 100.0).tolist()
+    record = function.captured
+    assert record is not None
+    assert all(item.prg.name == "scan" for item in record.executed.items) == (way == "kept")
+
+
+def test_parts_of_memory_go_in_again(backend: str) -> None:
+    """A result that is a part of memory is an argument like any other, of this record and of another one."""
+    function = looped("kept")
+    total = TinyJit(lambda xs: (xs * 2).sum(0))
+    xs = [[float((3 * step + i) % 5) for i in range(3)] for step in range(11)]
+    init, now = [1.0, 2.0, 4.0], Tensor(xs).realize()
+    for _ in range(5):
+        now = function(real(*init), now)
+        xs, _ = averages(init, xs)
+        assert now.flatten().tolist() == pytest.approx([one for x in xs for one in x], rel=1e-5)
+        assert total(now).tolist() == pytest.approx([2 * sum(column) for column in zip(*xs, strict=True)], rel=1e-5)

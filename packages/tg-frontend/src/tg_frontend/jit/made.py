@@ -105,7 +105,7 @@ class Made:
             memories = [storage] if whole is None else [storage, whole]  # bits of a value are computed without it, too
             if any(held.get(one.root) for one in memories):  # which got other memory: the next call is recorded again
                 continue
-            shared = any(one.root in held or one.root is not one for one in memories)
+            shared = any(one.root in held for one in memories) or not self._alone(memories, tensors)
             given = id(buffer_of(storage).base) not in written  # by Python, from numbers
             if storage.root in inputs or (not self.seen.was_there(storage.root) and (shared or given)):
                 copied.append(tensor)
@@ -121,6 +121,19 @@ class Made:
         copies = copied_together(copied)
         realize_all([tensor.lazydata for tensor in copies.values()])
         return rebuilt(result, lambda tensor: copies.get(id(tensor), tensor))  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _alone(memories: list[Storage], tensors: list[Tensor]) -> bool:
+        """Whether a result has all of its memory for itself, or a quarter of it and no other result has any.
+
+        The rest of it is lost to others as long as the result is there; copying the part would take memory and time.
+        """
+        part = memories[0]
+        if all(one.root is one for one in memories):
+            return True
+        sharing = [one for tensor in tensors if (one := tensor.lazydata.storage) is not None and one.root is part.root]
+        only = len(sharing) == 1 and all(one is part for one in memories)
+        return only and 4 * part.nbytes >= part.root.nbytes
 
     def left_gradients(self, pending: list[LazyBuffer]) -> list[LazyBuffer]:
         """The gradients that the function left at tensors, to be computed with its results.

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from tg_lazy import LazyBuffer, Storage
+from tg_runtime import buffer_of
 
 from ..memory.home import Bits, Memory
 from ..tensor import Tensor
@@ -14,6 +15,7 @@ from .results import rebuilt, tensors_in
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from tg_dtype import DType
     from tg_shape import ShapeTracker, Variable
 
     from .call import Call
@@ -46,6 +48,16 @@ def copied_together(tensors: Collection[Tensor]) -> dict[int, Tensor]:
         else:
             out[id(tensor)] = _seen(copied(home), (tensor._place or lazy).st)
     return out
+
+
+def _part(lazy: LazyBuffer) -> tuple[int, DType, int] | None:
+    """Which part of other memory a value is: its elements, their dtype, and at which byte it begins; None if it is
+    none."""
+    storage = lazy.storage
+    if storage is None or storage.root is storage:
+        return None
+    buffer = buffer_of(storage)
+    return buffer.size, buffer.dtype, buffer.offset - buffer_of(storage.root).offset
 
 
 def _seen(home: Memory, st: ShapeTracker) -> Tensor:
@@ -97,12 +109,13 @@ class Outcome:
         alike = Counter(map(id, homes))
         bases = [*self.tensors.values(), *(home.base for home in homes)]
         self.outputs = list(dict.fromkeys(
-            storage for lazy in bases if (storage := lazy.storage) is not None and not seen.was_there(storage)
+            storage.root for lazy in bases if (storage := lazy.storage) is not None and not seen.was_there(storage)
         ))  # fmt: skip
         self._known = {id(tensor) for tensor in found if seen.knew(tensor)}
         self._given = {id(one.handed): n for n, one in enumerate(call.tensors)}
         self._inputs = [one.lazy.storage for one in call.tensors]
         self._places = {number: self._place(lazy) for number, lazy in self.tensors.items()}
+        self._parts = {number: part for number, lazy in self.tensors.items() if (part := _part(lazy)) is not None}
         self._shared = self._sharing(found, call, seen, alike)
         # a result that is one tensor of its own, seen as it lies in memory: which output it is, and how
         self._whole: dict[int, tuple[int, ShapeTracker, tuple[str, int]]] = {}
@@ -111,7 +124,7 @@ class Outcome:
             whole = lazy.st.numeric and lazy.st.contiguous and lazy.st.size == lazy.base.st.size
             if place >= 0 and whole and number not in self._shared:
                 self._whole[number] = place, lazy.st, lazy.origin
-        self.only = self._whole.get(id(result))
+        self.only = None if id(result) in self._parts else self._whole.get(id(result))
         self.simple = len(self._whole) == len(self.tensors)
 
     def _place(self, lazy: LazyBuffer) -> int:
@@ -119,7 +132,9 @@ class Outcome:
         storage = lazy.storage
         if storage is None:
             return -1
-        return next((n for n, mine in enumerate([*self._inputs, *self.outputs]) if mine is storage), -1)
+        if storage in self._inputs:
+            return self._inputs.index(storage)
+        return len(self._inputs) + self.outputs.index(storage.root) if storage.root in self.outputs else -1
 
     def _sharing(
         self, found: list[Tensor], call: Call, seen: Observer, alike: Counter[int]
@@ -196,7 +211,7 @@ class _Renewal:
         whole = self._of._whole.get(number)
         if whole is not None:
             place, st, origin = whole
-            return Tensor._wrap(LazyBuffer.in_storage(self._storages[place], st, origin))
+            return Tensor._wrap(LazyBuffer.in_storage(self._storage(place, number), st, origin))
         made = self._made.get(number)
         if made is None:
             made = self._made[number] = self._renewed(tensor)
@@ -222,8 +237,16 @@ class _Renewal:
             assert call is not None
             base = call.tensors[place].tensor.lazydata.reshape(shape)
             return Tensor._wrap(base.seen(base.st + lazy.st.bind(self._values)))
-        fresh = LazyBuffer.from_storage(self._storages[place - len(of._inputs)], shape)
+        fresh = LazyBuffer.from_storage(self._storage(place - len(of._inputs), number), shape)
         return Tensor._wrap(fresh.seen(lazy.st.bind(self._values)))
+
+    def _storage(self, place: int, number: int) -> Storage:
+        """The memory of a result in this replay: an output, or the part of it that the result is."""
+        whole, part = self._storages[place], self._of._parts.get(number)
+        if part is None:
+            return whole
+        size, dtype, offset = part
+        return Storage(whole.device, size, dtype, buffer_of(whole).view(size, dtype, offset), whole)
 
     def _memory(self, plan: _Plan) -> tuple[Memory, ShapeTracker | None]:
         """The memory of this replay, and which part of it is what was the memory when it was recorded."""
