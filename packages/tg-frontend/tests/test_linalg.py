@@ -153,6 +153,59 @@ def test_hard_spectra(name: str) -> None:
     orthonormal(q, EPS["float64"])
 
 
+def glued(copies: int, beside: float) -> Array:
+    """Wilkinson's matrix, with pairs of eigenvalues that nearly agree, several times, with so much between copies."""
+    d = np.tile(np.abs(np.arange(-10.0, 11)), copies)
+    e = np.tile(np.r_[np.ones(20), beside], copies)[:-1]
+    return np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
+
+
+TORN: dict[str, Callable[[], Array]] = {
+    "Wilkinson's": lambda: glued(1, 0.0),
+    "copies of Wilkinson's": lambda: glued(4, 0.0),
+    "copies that nearly come apart": lambda: glued(3, 1e-15),
+    "copies that hang together": lambda: glued(3, 1e-7),
+    "second differences": lambda: 2 * np.eye(67) - np.eye(67, k=1) - np.eye(67, k=-1),
+    "ones": lambda: np.ones((37, 37)),
+    "the identity": lambda: np.eye(33),
+    "equal blocks": lambda: np.kron(np.eye(9), [[2.0, 1.0], [1.0, 2.0]]),
+    "graded from above": lambda: np.diag(2.0 ** -np.arange(40)) + np.diag(2.0 ** -np.arange(39), 1),
+    "graded from below": lambda: np.diag(2.0 ** np.arange(-40, 0)) + np.diag(2.0 ** np.arange(-39, 0), 1),
+    "zeros above": lambda: np.diag(np.r_[np.zeros(20), np.ones(13)]) + np.diag(np.r_[np.ones(9), np.zeros(23)], 1),
+    "one column": lambda: np.outer(np.ones(35), np.eye(35)[17]),
+    "a shift": lambda: np.eye(41, k=1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", TORN)
+def test_spectra_of_matrices_torn_apart(name: str, dtype: str) -> None:
+    """Eigenvalues that (nearly) agree, matrices that come apart: what divide and conquer has to look after."""
+    a = TORN[name]().astype(dtype)
+    bound = 4 * len(a) * EPS[dtype] * max(float(np.linalg.norm(a, 2)), 1e-30)
+    s = np.tril(a) + np.tril(a, -1).T
+    values, vectors = (t.numpy() for t in linalg.eigh(Tensor(a)))
+    assert np.abs(s @ vectors - vectors * values).max() <= bound
+    assert np.abs(values - np.linalg.eigvalsh(s.astype("float64"))).max() <= bound
+    orthonormal(vectors, EPS[dtype])
+    assert np.abs(linalg.eigvalsh(Tensor(a)).numpy() - values).max() <= bound
+    u, w, vh = (t.numpy() for t in linalg.svd(Tensor(a)))
+    assert np.abs(u * w @ vh - a).max() <= bound and (np.diff(w) <= 0).all()
+    assert np.abs(w - np.linalg.svd(a.astype("float64"), compute_uv=False)).max() <= bound
+    orthonormal(u, EPS[dtype])
+    orthonormal(vh.T, EPS[dtype])
+    assert np.abs(linalg.svdvals(Tensor(a)).numpy() - w).max() <= bound
+
+
+@pytest.mark.parametrize("bad", [np.nan, inf, -inf])
+def test_spectra_of_what_is_not_finite_are_nan_and_others_beside_it_are_not(bad: float) -> None:
+    a = some(2, 35, 35)
+    a[0, 20, 3] = bad
+    for out in (*linalg.eigh(Tensor(a)), linalg.eigvalsh(Tensor(a)), *linalg.svd(Tensor(a)), linalg.svdvals(Tensor(a))):
+        found = out.numpy()
+        assert np.isnan(found[0]).all() and np.isfinite(found[1]).all()
+
+
 @pytest.mark.parametrize("lead", LEADS, ids=str)
 def test_systems_of_equations(lead: tuple[int, ...], backend: str) -> None:
     n, m = size(), size()
@@ -250,6 +303,9 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[], Array]]] = {
     "qr wide": (lambda a: linalg.qr(a).R, lambda: some(3, 5)),
     "eigh": (lambda a: linalg.eigh(a + a.T).eigenvectors ** 2 * linalg.eigh(a + a.T).eigenvalues, lambda: some(4, 4)),
     "svd": (lambda a: linalg.svd(a, False).U ** 2 * linalg.svd(a, False).S, lambda: some(5, 3)),
+    "eigvalsh": (lambda a: linalg.eigvalsh(a + a.T) ** 3, lambda: some(4, 4)),
+    "svdvals": (lambda a: linalg.svdvals(a) ** 3, lambda: some(3, 5)),
+    "lstsq": (lambda a: linalg.lstsq(a, a.sin()[:, :2]).solution, lambda: some(5, 3)),
     "pinv": (linalg.pinv, lambda: some(5, 3)),
     "geqrf": (lambda a: a.geqrf().a.sin() + a.geqrf().tau.unsqueeze(1), lambda: some(2, 5, 3)),
     "ormqr": (lambda a: a.ormqr(a[0], a @ a.T, transpose=True), lambda: some(5, 3)),

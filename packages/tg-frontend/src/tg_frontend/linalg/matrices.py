@@ -59,6 +59,11 @@ def numbers(n: int, like: Tensor) -> Tensor:
     return Tensor.arange(n, dtype=dtypes.int32, device=like.device)
 
 
+def epsilon(x: Tensor) -> float:
+    """The distance from 1 to the next number of the tensor's floats."""
+    return 2.0**-52 if x.dtype is dtypes.float64 else 2.0**-23
+
+
 def column(x: Tensor, k: Tensor) -> Tensor:
     """Column ``k`` of each of (count, m, n): shape (count, m)."""
     return x.index_select(2, k.reshape((1,))).squeeze(2)

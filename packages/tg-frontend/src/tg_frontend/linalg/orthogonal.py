@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
-from .matrices import adjoint, check_matrix, column, diagonal_of, eye, flat, lower, numbers, unflat, upper
+from .matrices import adjoint, check_matrix, column, eye, flat, lower, numbers, unflat, upper
 from .triangular import solved
 
 
@@ -147,11 +147,6 @@ def qr(a: Tensor, mode: str = "reduced") -> QR:
         raise ValueError(f"qr: mode {mode!r}; there are reduced, complete, r")
     q, r = _QR.apply(flat(a), mode != "complete")
     return QR(Tensor.empty(0, dtype=a.dtype, device=a.device) if mode == "r" else unflat(q, a), unflat(r, a))
-
-
-def full_rank_signs(r: Tensor) -> Tensor:
-    """1 or -1 by the diagonal of R: shape (count, k)."""
-    return (diagonal_of(r) < 0).where(-1.0, 1.0).cast(r.dtype)
 
 
 def householder_product(a: Tensor, tau: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from .elimination import inv, solve
 from .matrices import adjoint, check_matrix, eye, flat, lower, unflat
-from .spectral import eigh, svd, svdvals
+from .spectral import eigvalsh, svd, svdvals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def matrix_rank(
     m, n = a._ints()[-2:]
     if 0 in (m, n):
         return Tensor.zeros(*a._ints()[:-2], dtype=dtypes.int64, device=a.device)
-    s = eigh(a).eigenvalues.abs() if hermitian else svdvals(a)
+    s = eigvalsh(a).abs() if hermitian else svdvals(a)
     return (s > _tolerance(s, atol, rtol, m, n)).sum(-1)
 
 
@@ -191,17 +191,17 @@ class _Pinv(Function):
     problems whose variables separate", 1973."""
 
     @staticmethod
-    def forward(ctx: FunctionContext, a: Tensor, atol: float | None, rtol: float | None) -> Tensor:
+    def forward(ctx: FunctionContext, a: Tensor, atol: float | None, rtol: float | None) -> tuple[Tensor, Tensor]:
         u, s, vh = svd(a, full_matrices=False)
         keep = s > _tolerance(s, atol, rtol, *a._ints()[1:])
         inverse = keep.where(1 / keep.where(s, 1), 0)
         out = adjoint(vh) @ (inverse.unsqueeze(2) * adjoint(u))
         ctx.save_for_backward(a, out)
-        return out
+        return out, s
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
-        (grad,) = grads
+        grad, _ = grads  # nobody differentiates the singular values
         a, p = ctx.saved_tensors
         pt, gt = adjoint(p), adjoint(grad)
         left, right = gt - a @ (p @ gt), gt - gt @ (p @ a).contiguous()
@@ -233,7 +233,7 @@ def pinv(
         return adjoint(a).contiguous()
     if hermitian:
         a = lower(a) + adjoint(lower(a, -1))
-    return unflat(_Pinv.apply(flat(a), atol, rtol), a)
+    return unflat(_Pinv.apply(flat(a), atol, rtol)[0], a)
 
 
 def lstsq(a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> LeastSquares:
@@ -271,10 +271,14 @@ def lstsq(a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | Non
     if a.shape[:-1] != b.shape[:-1] or a.dtype is not b.dtype:
         raise ValueError(f"{what}: a matrix of shape {a.shape} and right sides of shape {b.shape}")
     m, n = a._ints()[-2:]
-    x = pinv(a, rtol=rcond) @ b
+    if 0 in a._ints():
+        inverse, s = adjoint(a).contiguous(), svdvals(a)
+    else:
+        inverse, s = _Pinv.apply(flat(a), None, rcond)
+        inverse, s = unflat(inverse, a), s.reshape((*a.shape[:-2], min(m, n))).detach()
+    x = inverse @ b
     rest = a @ x - b
     left = (rest * rest).sum(-2) if m > n else Tensor.empty(0, dtype=a.dtype, device=a.device)
-    s = svdvals(a.detach())
     return LeastSquares(x, left, (s > _tolerance(s, None, rcond, m, n)).sum(-1), s)
 
 

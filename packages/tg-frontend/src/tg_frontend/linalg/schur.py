@@ -17,7 +17,7 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.scan import scan
 from ..transform.while_loop import while_loop
-from .matrices import diagonal_of, eye, flat, numbers, upper
+from .matrices import diagonal_of, epsilon, eye, flat, numbers, upper
 
 _STEPS = 30
 """Steps for each column, at the most: about two are enough."""
@@ -25,11 +25,6 @@ _UNUSUAL = 10
 """So often another shift is taken, lest a matrix stays as it is, as that of a cycle does."""
 _GRADED = 2.0**-10
 """What is below the diagonal counts as nothing beside eps times the diagonal, or times this and the largest element."""
-
-
-def epsilon(x: Tensor) -> float:
-    """The distance from 1 to the next number of the tensor's floats."""
-    return 2.0**-52 if x.real.dtype is dtypes.float64 else 2.0**-23
 
 
 def _pair(z: Tensor) -> tuple[Tensor, Tensor]:
@@ -93,7 +88,7 @@ def _negligible(h: Tensor) -> Tensor:
     """
     along = diagonal_of(h).abs()
     beside = along[:, 1:] + along[:, :-1]
-    return (_below(h).abs() > epsilon(h) * beside.maximum(_GRADED)).logical_not()
+    return (_below(h).abs() > epsilon(h.real) * beside.maximum(_GRADED)).logical_not()
 
 
 def _shifts(h: Tensor, small: Tensor, number: Tensor) -> Tensor:
@@ -185,7 +180,7 @@ def triangular_vectors(t: Tensor) -> Tensor:
     count, n, _ = t._ints()
     place = numbers(n, t.real)
     values = diagonal_of(t)
-    least = epsilon(t)
+    least = epsilon(t.real)
     one = eye(n, t.real).expand(count, n, n)
 
     def step(state: Any, i: Tensor) -> tuple[Any, None]:

@@ -1,26 +1,20 @@
-"""Eigenvalues of symmetric matrices and singular values, by Jacobi's rotations.
+"""Eigenvalues of symmetric matrices, and singular values: reductions by reflections, then divide and conquer.
 
-Half as many pairs as there are columns are rotated at a time, all pairs in turn (a round-robin tournament), and that
-several times, until all are orthogonal. Sources: Golub and Van Loan, "Matrix Computations", 4th edition, sections 8.5
-(symmetric matrices, parallel orderings) and 8.6.3 (one-sided rotations); accuracy: Demmel and Veselić, "Jacobi's method
-is more accurate than QR", 1992.
+Matrices become tridiagonal or bidiagonal (`condensed.py`), these are decomposed (`divide.py`), and the vectors turned
+back. Source: Golub and Van Loan, "Matrix Computations", 4th edition, sections 8.3.1, 8.4 and 8.6.
 """
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any, NamedTuple
-
-from tg_dtype import dtypes
 
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
-from ..transform.scan import scan
-from ..transform.while_loop import while_loop
-from .matrices import adjoint, check_matrix, diagonal_of, eye, flat, lower, numbers, over_gaps, unflat
-from .orthogonal import full_rank_signs, reflected
-
-_SWEEPS = 40
-"""Tournaments, at the most: about log2(n) + 5 are enough."""
+from .compact import multiplied
+from .condensed import bidiagonal, tridiagonal
+from .divide import singular, symmetric
+from .matrices import adjoint, check_matrix, flat, lower, over_gaps, unflat
 
 
 class Eigh(NamedTuple):
@@ -38,92 +32,26 @@ class SVD(NamedTuple):
     Vh: Tensor
 
 
-def _rounds(n: int) -> list[list[int]]:
-    """For each round of a tournament the partner of each of ``n``; itself where it rests.
-
-    Example:
-      >>> _rounds(3)
-      [[0, 2, 1], [2, 1, 0], [1, 0, 2]]
-    """
-    even = n + n % 2
-    ring = list(range(even))
-    out = []
-    for _ in range(max(even - 1, 1)):
-        partners = list(range(even))
-        for i in range(even // 2):
-            a, b = ring[i], ring[even - 1 - i]
-            partners[a], partners[b] = b, a
-        out.append([i if p >= n else p for i, p in enumerate(partners[:n])])
-        ring = [ring[0], ring[-1], *ring[1:-1]]
-    return out
-
-
-def _epsilon(x: Tensor) -> float:
-    return 2.0**-52 if x.dtype is dtypes.float64 else 2.0**-23
-
-
-def _angles(near: Tensor, far: Tensor, between: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-    """1 less the cosine, and the signed sine, of each one's rotation with its partner.
-
-    Of the cosine itself the last bit would be lost thousands of times in the same direction (Rutishauser, "The Jacobi
-    method for real symmetric matrices", 1966).
-
-    Args:
-      near: what each has on the diagonal (count, n).
-      far: what its partner has.
-      between: what both have off it.
-      first: whether it is the first of the two.
-    """
-    # t = tan of the angle: the lesser root of t * t + 2 * theta * t - 1 = 0
-    low, high = first.where(near, far), first.where(far, near)
-    theta = (high - low) / (2 * (between == 0).where(1, between))
-    t = (theta < 0).where(-1.0, 1.0) / (theta.abs() + (theta * theta + 1).sqrt())
-    t = (between == 0).where(0, t)
-    c = 1 / (t * t + 1).sqrt()
-    s = t * c
-    return s * s / (1 + c), first.where(-s, s)
-
-
-def _turned(x: Tensor, partner: Tensor, axis: int, h: Tensor, s: Tensor) -> Tensor:
-    """Rows or columns (count, n, n) of an axis rotated with their partners."""
-    h, s = (one.unsqueeze(3 - axis) for one in (h, s))
-    return x - (h * x - s * x.index_select(axis, partner))
-
-
-def _eigen(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Ascending eigenvalues (count, n) and eigenvectors (count, n, n) of symmetric (count, n, n)."""
-    count, n, _ = a._ints()
-    place, rounds = numbers(n, a), Tensor(_rounds(n), dtype=dtypes.int32, device=a.device)
+def _scaled(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Matrices whose elements are 1 at most; what they were divided by; and whether they are finite: (count, 1, 1)."""
     most = a.abs().max((1, 2), keepdim=True)
-    scale = (most == 0).where(1, most)
-    small = _epsilon(a) * 0.25
+    finite = a.isfinite().all(2, keepdim=True).all(1, keepdim=True)
+    scale = ((most > 0) & finite).where(most, 1)
+    return a / scale, scale, finite
 
-    def turn(state: Any, partner: Tensor) -> tuple[Any, None]:
-        rest, vectors = state
-        diagonal = diagonal_of(rest)
-        across = rest.gather(2, partner.reshape((1, -1, 1)).expand(count, n, 1)).squeeze(2)
-        rests, first = partner == place, place < partner
-        # both of a pair must take the same number, or they turn by different angles where what they have is as small
-        across = first.where(across, across.index_select(1, partner))
-        h, s = _angles(diagonal, diagonal.index_select(1, partner), across, first)
-        h, s = rests.where(0, h), rests.where(0, s)
-        rest = _turned(_turned(rest, partner, 1, h, s), partner, 2, h, s)
-        return (rest, _turned(vectors, partner, 2, h, s)), None
 
-    def off(x: Tensor) -> Tensor:
-        """How far each is from diagonal."""
-        return lower(x, -1).abs().max() if n > 1 else x.sum() * 0
-
-    def sweep(state: Any) -> Any:
-        rest, vectors, number = state
-        (rest, vectors), _ = scan(turn, (rest, vectors), rounds)
-        return (rest + adjoint(rest)) * 0.5, vectors, number + 1
-
-    start = (a / scale, eye(n, a).expand(count, n, n).contiguous(), Tensor(0, dtype=dtypes.int32, device=a.device))
-    rest, vectors, _ = while_loop(lambda s: (off(s[0]) > small) & (s[2] < _SWEEPS), sweep, start)
-    values = diagonal_of(rest) * scale.squeeze(2)
+def _eigen(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor]:
+    """Ascending eigenvalues (count, n) and, with ``vectors``, eigenvectors (count, n, n) of symmetric (count, n, n)."""
+    count, n, _ = a._ints()
+    a, scale, finite = _scaled(a)
+    d, e, axes = tridiagonal(a)
+    values, inner = symmetric(d, e, vectors)
     order = values.argsort(1)
-    return values.gather(1, order), vectors.gather(2, order.unsqueeze(1).expand(count, n, n))
+    values = finite.squeeze(2).where(values.gather(1, order) * scale.squeeze(2), nan)
+    if not vectors:
+        return values, inner
+    inner = inner.gather(2, order.unsqueeze(1).expand(count, n, n))
+    return values, finite.where(multiplied(axes, inner), nan)
 
 
 class _Eigh(Function):
@@ -131,7 +59,7 @@ class _Eigh(Function):
 
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor) -> tuple[Tensor, Tensor]:
-        values, vectors = _eigen(lower(a) + adjoint(lower(a, -1)))
+        values, vectors = _eigen(lower(a) + adjoint(lower(a, -1)), True)
         ctx.save_for_backward(values, vectors)
         return values, vectors
 
@@ -142,6 +70,33 @@ class _Eigh(Function):
         gaps = values.unsqueeze(1) - values.unsqueeze(2)
         inner = over_gaps(adjoint(vectors) @ of_vectors, gaps) + of_values.diag_embed()
         return vectors @ inner @ adjoint(vectors)
+
+
+class _Eigenvalues(Function):
+    @staticmethod
+    def forward(ctx: FunctionContext, a: Tensor) -> Tensor:
+        ctx.save_for_backward(a)
+        return _eigen(lower(a) + adjoint(lower(a, -1)), False)[0]
+
+    @staticmethod
+    def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
+        (grad,) = grads
+        (a,) = ctx.saved_tensors
+        _, vectors = _Eigh.apply(a)
+        return (vectors * grad.unsqueeze(1)) @ adjoint(vectors)
+
+
+def _lower_triangle(a: Tensor, uplo: str, what: str) -> Tensor:
+    """All matrices (count, n, n), of which the lower triangle is meant.
+
+    Raises:
+      ValueError: if they are not square, or there is no such triangle.
+      TypeError: if they hold anything else than float32 or float64.
+    """
+    check_matrix(a, what, square=True)
+    if uplo.upper() not in ("L", "U"):
+        raise ValueError(f"{what}: UPLO {uplo!r}; there are L and U")
+    return flat(a if uplo.upper() == "L" else adjoint(a))
 
 
 def eigh(a: Tensor, UPLO: str = "L") -> Eigh:
@@ -162,12 +117,10 @@ def eigh(a: Tensor, UPLO: str = "L") -> Eigh:
       >>> linalg.eigh(Tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.round(4)
       Tensor([1., 3.])
     """
-    check_matrix(a, "eigh", square=True)
-    if UPLO.upper() not in ("L", "U"):
-        raise ValueError(f"eigh: UPLO {UPLO!r}; there are L and U")
+    many = _lower_triangle(a, UPLO, "eigh")
     if 0 in a._ints():
         return Eigh(a.sum(-1), a * 1)
-    values, vectors = _Eigh.apply(flat(a if UPLO.upper() == "L" else adjoint(a)))
+    values, vectors = _Eigh.apply(many)
     return Eigh(values.reshape(a.shape[:-1]), unflat(vectors, a))
 
 
@@ -187,60 +140,27 @@ def eigvalsh(a: Tensor, UPLO: str = "L") -> Tensor:
       >>> linalg.eigvalsh(Tensor([[2.0, 1.0], [1.0, 2.0]])).round(4)
       Tensor([1., 3.])
     """
-    return eigh(a, UPLO).eigenvalues
+    many = _lower_triangle(a, UPLO, "eigvalsh")
+    return a.sum(-1) if 0 in a._ints() else _Eigenvalues.apply(many).reshape(a.shape[:-1])
 
 
-def _singular(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Columns that are orthogonal (count, m, n), by decreasing length, and the rotations (count, n, n) that made them.
+def _three(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """All of U (count, m, m), the singular values (count, n) and V (count, n, n), for m >= n.
 
-    For m >= n.
+    Without ``vectors`` the singular values alone are of use.
     """
-    count, _, n = a._ints()
-    place, rounds = numbers(n, a), Tensor(_rounds(n), dtype=dtypes.int32, device=a.device)
-    most = a.abs().max((1, 2), keepdim=True)
-    scale = (most == 0).where(1, most)
-    small = _epsilon(a) * 4
-
-    def turn(state: Any, partner: Tensor) -> tuple[Any, Tensor]:
-        columns, rotations = state
-        across = (columns * columns.index_select(2, partner)).sum(1)
-        squares = (columns * columns).sum(1)
-        others = squares.index_select(1, partner)
-        both = (squares * others).sqrt()
-        rests = (partner == place) | (across.abs() <= small * 0.25 * both)
-        h, s = _angles(squares, others, across, place < partner)
-        h, s = rests.where(0, h), rests.where(0, s)
-        angle = (both == 0).where(0, across.abs() / (both == 0).where(1, both))
-        worst = (partner == place).where(0, angle).max()
-        return (_turned(columns, partner, 2, h, s), _turned(rotations, partner, 2, h, s)), worst
-
-    def sweep(state: Any) -> Any:
-        columns, rotations, _, number = state
-        (columns, rotations), worst = scan(turn, (columns, rotations), rounds)
-        return columns, rotations, worst.max(), number + 1
-
-    start = (
-        a / scale, eye(n, a).expand(count, n, n).contiguous(), Tensor(1.0, dtype=a.dtype, device=a.device),
-        Tensor(0, dtype=dtypes.int32, device=a.device),
-    )  # fmt: skip
-    columns, rotations, _, _ = while_loop(lambda s: (s[2] > small) & (s[3] < _SWEEPS), sweep, start)
-    order = (columns * columns).sum(1).argsort(1, descending=True)
-    columns = columns.gather(2, order.unsqueeze(1).expand(*columns.shape)) * scale
-    return columns, rotations.gather(2, order.unsqueeze(1).expand(*rotations.shape))
-
-
-def _three(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """All of U (count, m, m), the singular values (count, n) and V (count, n, n), for m >= n."""
-    # of the triangle the columns are shorter, and rotations nearly done where it is graded
-    turned, rest = reflected(a)
-    n = a._ints()[2]
-    columns, rotations = _singular(rest[:, :n])
-    left, triangle = reflected(columns)  # nearly diagonal: what completes the basis comes along
-    signs = full_rank_signs(triangle)
-    values = diagonal_of(triangle) * signs
-    inner = left * signs.unsqueeze(1)
-    u = Tensor.cat(turned[:, :, :n] @ inner, turned[:, :, n:], dim=2)
-    return u, values, rotations
+    count, m, n = a._ints()
+    a, scale, finite = _scaled(a)
+    d, e, left, right = bidiagonal(a)
+    values, u, v = singular(d, e, vectors)
+    order = values.argsort(1, descending=True)
+    values = finite.squeeze(2).where(values.gather(1, order) * scale.squeeze(2), nan)
+    if not vectors:
+        return u, values, v
+    u, v = (x.gather(2, order.unsqueeze(1).expand(count, n, n)) for x in (u, v))
+    beyond = Tensor.eye(m, dtype=a.dtype, device=a.device)[:, n:].expand(count, m, m - n)
+    u = Tensor.cat(u.pad(((0, 0), (0, m - n), (0, 0))), beyond, dim=2)
+    return finite.where(multiplied(left, u), nan), values, finite.where(multiplied(right, v), nan)
 
 
 class _SVD(Function):
@@ -248,7 +168,7 @@ class _SVD(Function):
 
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        u, values, v = _three(a)
+        u, values, v = _three(a, True)
         ctx.save_for_backward(u, values, v)
         return u, values, v
 
@@ -268,6 +188,20 @@ class _SVD(Function):
             nothing = (outside == 0) & (sizes == 0)
             into = into + nothing.where(0, outside / nothing.where(1, sizes)) @ adjoint(v)
         return into
+
+
+class _SingularValues(Function):
+    @staticmethod
+    def forward(ctx: FunctionContext, a: Tensor) -> Tensor:
+        ctx.save_for_backward(a)
+        return _three(a, False)[1]
+
+    @staticmethod
+    def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
+        (grad,) = grads
+        (a,) = ctx.saved_tensors
+        u, _, v = _SVD.apply(a)
+        return (u[:, :, : v._ints()[1]] * grad.unsqueeze(1)) @ adjoint(v)
 
 
 def _decomposed(a: Tensor) -> tuple[Tensor, Tensor, Tensor, bool]:
@@ -323,4 +257,9 @@ def svdvals(a: Tensor) -> Tensor:
       >>> linalg.svdvals(Tensor([[0.0, 2.0], [1.0, 0.0]])).round(4)
       Tensor([2., 1.])
     """
-    return svd(a, full_matrices=False).S
+    check_matrix(a, "svdvals")
+    m, n = a._ints()[-2:]
+    if 0 in a._ints():
+        return Tensor.zeros(*a._ints()[:-2], min(m, n), dtype=a.dtype, device=a.device)
+    values: Tensor = _SingularValues.apply(flat(a if m >= n else adjoint(a)))
+    return values.reshape((*a.shape[:-2], min(m, n)))

@@ -1,0 +1,66 @@
+"""Reflections by blocks: so many of them in a row are the identity less a product of three thin matrices.
+
+A reflection here is 1 - v @ v.T with v @ v = 2, or the identity with v = 0. For axes V, one a column, the product of
+their reflections is 1 - V @ T @ V.T, where T is the inverse of the upper triangle of V.T @ V with ones on the diagonal.
+Sources: Schreiber and Van Loan, "A storage-efficient WY representation for products of Householder transformations",
+1989; Puglisi, "Modification of the Householder method based on the compact WY representation", 1992.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tg_dtype import dtypes
+
+from ..tensor import Tensor
+from ..transform.scan import scan
+from .matrices import adjoint, eye, upper
+from .triangular import substituted
+
+
+def negligible_square(x: Tensor) -> float:
+    """A sum of squares up to which is no length: single squares in it may have vanished."""
+    return 2.0**-900 if x.dtype is dtypes.float64 else 2.0**-100
+
+
+def axis_of(here: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """The reflection that makes zeros of all elements of vectors but one.
+
+    Args:
+      here: shape (count, m), with elements of 1 at most, and zeros before place ``k``.
+      rows: 0 to m - 1.
+      k: the place of the element that stays.
+
+    Returns:
+      The axis v (count, m), and what the element becomes (count, 1).
+    """
+    first = (rows == k).where(here, 0).sum(1, keepdim=True)
+    beyond = (rows > k).where(here, 0)
+    rest = (beyond * beyond).sum(1, keepdim=True)
+    nothing = rest <= negligible_square(here)
+    size = (first * first + rest).sqrt()
+    signed = (first < 0).where(-size, size)
+    pivot = first + signed
+    factor = nothing.where(0, (2 / nothing.where(1, pivot * pivot + rest)).sqrt())
+    return (rows == k).where(pivot, beyond) * factor, nothing.where(first, -signed)
+
+
+def multiplied(axes: Tensor, x: Tensor) -> Tensor:
+    """The product of all reflections, times matrices.
+
+    Args:
+      axes: shape (blocks, count, m, size), in the order of the product; rows beyond those of ``x`` are zeros.
+      x: shape (count, k, n), with k <= m.
+    """
+    blocks, count, m, size = axes._ints()
+    k = x._ints()[1]
+    every = axes.reshape((blocks * count, m, size))
+    ones = eye(size, x).expand(blocks * count, size, size).contiguous()
+    inner = substituted(upper(adjoint(every) @ every, 1), ones, True, True).reshape((blocks, count, size, size))
+
+    def step(x: Tensor, part: Any) -> tuple[Tensor, None]:
+        own, triangle = part
+        return x - own @ (triangle @ (adjoint(own) @ x)), None
+
+    x, _ = scan(step, x.pad(((0, 0), (0, m - k), (0, 0))).contiguous(), (axes, inner), reverse=True)
+    return x[:, :k]

@@ -1,0 +1,107 @@
+"""Matrices made tridiagonal or bidiagonal by reflections from both sides.
+
+Half of the work are products of the matrix and a vector, for each column; the other half is done for a block of columns
+at a time. Source: Dongarra, Sorensen and Hammarling, "Block reduction of matrices to condensed forms for eigenvalue
+computations", 1989.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import Tensor
+from ..transform.scan import scan
+from .compact import axis_of
+from .matrices import BLOCK, adjoint, column, numbers, row
+
+
+def _nothing(count: int, m: int, like: Tensor) -> Tensor:
+    return Tensor.zeros(count, m, BLOCK, dtype=like.dtype, device=like.device).contiguous()
+
+
+def _times(thin: Tensor, x: Tensor) -> Tensor:
+    """(count, m, size) @ (count, size)."""
+    return (thin * x.unsqueeze(1)).sum(2)
+
+
+def _along(thin: Tensor, x: Tensor) -> Tensor:
+    """(count, m, size).T @ (count, m): shape (count, size)."""
+    return (thin * x.unsqueeze(2)).sum(1)
+
+
+def _in_order(x: Tensor, n: int) -> Tensor:
+    """What each column of each block gave, (blocks, size, count), as (count, n)."""
+    blocks, size, count = x._ints()
+    return x.reshape((blocks * size, count)).transpose(0, 1)[:, :n]
+
+
+def tridiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """T = Q.T @ A @ Q of symmetric (count, n, n) whose elements are 1 at most.
+
+    Returns:
+      The diagonal of T (count, n); what is beside it (count, n - 1); and the axes of the reflections that Q is the
+      product of, (blocks, count, n or more, size).
+    """
+    count, n, _ = a._ints()
+    more = -n % BLOCK
+    rows, inside = numbers(n + more, a), numbers(BLOCK, a)
+
+    def block(rest: Tensor, j: Tensor) -> tuple[Tensor, Any]:
+        def step(state: Any, i: Tensor) -> tuple[Any, Any]:
+            v, w = state  # the matrix is now rest - v @ w.T - w @ v.T
+            k, beyond = j * BLOCK + i, rows > j * BLOCK + i
+            here = (column(rest, k) - _times(v, row(w, k)) - _times(w, row(v, k))).contiguous()
+            axis, beside = axis_of(beyond.where(here, 0), rows, k + 1)
+            axis = axis.contiguous()
+            reached = (rest @ axis.unsqueeze(2)).squeeze(2)
+            reached = beyond.where(reached - _times(v, _along(w, axis)) - _times(w, _along(v, axis)), 0).contiguous()
+            other = reached - (reached * axis).sum(1, keepdim=True) * 0.5 * axis
+            new = (inside == i).where(axis.unsqueeze(2), v), (inside == i).where(other.unsqueeze(2), w)
+            return new, ((rows == k).where(here, 0).sum(1), beside.squeeze(1))
+
+        start = _nothing(count, n + more, a), _nothing(count, n + more, a)
+        (v, w), found = scan(step, start, inside)
+        return rest - Tensor.cat(v, w, dim=2) @ adjoint(Tensor.cat(w, v, dim=2)), (v, *found)
+
+    padded = a.pad(((0, 0), (0, more), (0, more))).contiguous()
+    _, (axes, along, beside) = scan(block, padded, numbers((n + more) // BLOCK, a))
+    return _in_order(along, n), _in_order(beside, n - 1), axes
+
+
+def bidiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """B = P.T @ A @ Q of (count, m, n) with m >= n, whose elements are 1 at most.
+
+    Returns:
+      The diagonal of B (count, n); what is above it (count, n - 1); and the axes of the reflections that P and Q are
+      the products of, (blocks, count, m or more, size) and (blocks, count, n or more, size).
+    """
+    count, m, n = a._ints()
+    high, wide = m + -m % BLOCK, n + -n % BLOCK
+    rows, columns, inside = numbers(high, a), numbers(wide, a), numbers(BLOCK, a)
+
+    def block(rest: Tensor, j: Tensor) -> tuple[Tensor, Any]:
+        def step(state: Any, i: Tensor) -> tuple[Any, Any]:
+            v, y, x, u = state  # the matrix is now rest - v @ y.T - x @ u.T
+            k, own = j * BLOCK + i, inside == i
+            here = (column(rest, k) - _times(v, row(y, k)) - _times(x, row(u, k))).contiguous()
+            left, along = axis_of((rows >= k).where(here, 0), rows, k)
+            left = left.contiguous()
+            reached = (rest * left.unsqueeze(2)).sum(1) - _times(y, _along(v, left)) - _times(u, _along(x, left))
+            reached = (columns > k).where(reached, 0)
+            v, y = own.where(left.unsqueeze(2), v).contiguous(), own.where(reached.unsqueeze(2), y).contiguous()
+            here = (row(rest, k) - _times(y, row(v, k)) - _times(u, row(x, k))).contiguous()
+            right, above = axis_of((columns > k).where(here, 0), columns, k + 1)
+            right = right.contiguous()
+            reached = (rest @ right.unsqueeze(2)).squeeze(2)
+            reached = reached - _times(v, _along(y, right)) - _times(x, _along(u, right))
+            reached = (rows > k).where(reached, 0)
+            x, u = own.where(reached.unsqueeze(2), x), own.where(right.unsqueeze(2), u)
+            return (v, y, x, u), (along.squeeze(1), above.squeeze(1))
+
+        tall, flat = _nothing(count, high, a), _nothing(count, wide, a)
+        (v, y, x, u), found = scan(step, (tall, flat, tall, flat), inside)
+        return rest - Tensor.cat(v, x, dim=2) @ adjoint(Tensor.cat(y, u, dim=2)), (v, u, *found)
+
+    padded = a.pad(((0, 0), (0, high - m), (0, wide - n))).contiguous()
+    _, (left, right, along, above) = scan(block, padded, numbers(wide // BLOCK, a))
+    return _in_order(along, n), _in_order(above, n - 1), left, right
