@@ -35,10 +35,10 @@ HEAD = """# AMD's instructions
 
 <!-- Written by `python -m tools.amd_instructions`. -->
 
-The [software cards of AMD](amd.md#without-a-card) decode all instructions of LLVM's tables for computing; those of images
-and exports are not in them. These numbers say how many of them are executed. The others are faults that say where they
-stand and what they are. Names are counted once for each architecture, whatever their encodings; of pairs (`v_dual_…`),
-both halves.
+The [software cards of AMD](amd.md#without-a-card) decode all instructions of LLVM's tables for computing; those of
+images and exports are not in them. These numbers say how many of them are executed. The others are faults that say
+where they stand and what they are. Names are counted once for each architecture, whatever their encodings; of pairs
+(`v_dual_…`), both halves.
 
 """
 

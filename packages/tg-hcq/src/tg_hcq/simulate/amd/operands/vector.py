@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from ...engine import Undecodable
 from .. import modifiers as m
-from ..isa.text import NEGATE, SELECT, SELECT_DESTINATION, SELECT_HIGH, SIGN_EXTEND
+from ..isa.text import NEGATE, NEGATE_HIGH, SELECT, SELECT_DESTINATION, SELECT_HIGH, SIGN_EXTEND
 from ..modifiers import Kind
 from ..registers import EXEC_MASK, VCC
 from .matrices import PRODUCTS, matrix
@@ -50,6 +50,8 @@ def place(p: Placing) -> Placed:
         name = f"{name}.{signs[0] | signs[1] << 1}"
         for i in range(3):
             _default(p, f"src{i}_modifiers", SELECT_HIGH | NEGATE if i < 2 else SELECT_HIGH)
+    elif name.startswith("v_dot"):
+        _default(p, "src2_modifiers", SELECT_HIGH)
     handler = _lanes(p, name)
     clamps = p.fields.pop("clamp", 0)
     if clamps and not handler.result_kinds[0].is_float:
@@ -177,14 +179,18 @@ def _modifiers(p: Placing, kind: Kind, name: str, found: Place) -> int:
         word |= value & 3 | (m.SELECT if value & SELECT else 0) | (m.SELECT_OTHER if value & SELECT_HIGH else 0)
         value = 0
     elif kind.is_half and value & SELECT:
-        if found.constant:
-            raise Undecodable("the high half of a constant is not executed yet")
+        if found.constant or "$op_sel" not in p.found.row.asm:
+            raise Undecodable("the high half of what is no vector register is not executed yet")
         word |= m.SELECT
         value &= ~SELECT
+    if kind is Kind.F32 and "VOP3P" in p.found.row.flags and value & NEGATE_HIGH:
+        raise Undecodable(f"neg_hi of {name}, which has no high half, is not executed yet")
     if kind.is_float and kind is not Kind.BF16 and not kind.is_packed:
         word |= value & 3
         value &= ~3
     part = p.fields.pop(f"{name}_sel", 6)
+    if name == "src0" and p.found.fields.get("byte_sel") and p.found.name.startswith("v_cvt_f32_"):
+        part = p.fields.pop("byte_sel")
     if part != 6:
         if found.constant:
             raise Undecodable("a part of a constant is not executed yet")

@@ -221,6 +221,16 @@ def _bytes() -> Iterator[Rule]:
     yield rule("v_sad_u32", [_B32], [_B32] * 3, lambda env, x, y, z: abs(x - y) + z)
     yield rule("v_msad_u8", [_B32], [_B32] * 3, lambda env, x, y, z: sum(
         abs(a - b) for a, b in zip(parts(x, 8), parts(y, 8), strict=True) if b) + z)  # fmt: skip
+    for name, counts in (("qsad", lambda a, b: abs(a - b)), ("mqsad", lambda a, b: abs(a - b) if b else 0)):
+
+        def four(env: Rule.Environment, x: int, y: int, z: int, of: Callable[[int, int], int] = counts) -> int:
+            found = 0
+            for i in range(4):
+                total = sum(of(x >> 8 * (i + j) & 255, y >> 8 * j & 255) for j in range(4)) + (z >> 16 * i & 0xFFFF)
+                found |= (total & 0xFFFF) << 16 * i
+            return found
+
+        yield rule(f"v_{name}_pk_u16_u8", ["b64"], ["b64", _B32, "b64"], four)
     yield rule("v_lerp_u8", [_B32], [_B32] * 3, lambda env, x, y, z: sum(
         (a + b + (c & 1) >> 1) << 8 * i
         for i, (a, b, c) in enumerate(zip(parts(x, 8), parts(y, 8), parts(z, 8), strict=True))))  # fmt: skip
@@ -241,7 +251,8 @@ def _bytes() -> Iterator[Rule]:
 
     for count, bits in ((2, 16), (4, 8), (8, 4)):
         for sign in "ui":
-            yield rule(f"v_dot{count}c?_{sign}32_{sign}{bits}", [_B32], [_B32] * 3,
+            parts_of = "pi16" if bits == 16 else _B32
+            yield rule(f"v_dot{count}c?_{sign}32_{sign}{bits}", [_B32], [parts_of, parts_of, _B32],
                        lambda env, x, y, z, b=bits, s=sign: products(x, y, b, s, s) + z)  # fmt: skip
 
         def mixed(env: Rule.Environment, x: int, y: int, z: int, b: int = bits) -> int:

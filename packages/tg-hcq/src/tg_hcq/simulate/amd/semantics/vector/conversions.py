@@ -5,12 +5,13 @@ Source: AMD, "RDNA3 Instruction Set Architecture", 16.8 "VOP1 Instructions" and 
 
 from __future__ import annotations
 
-from ....engine import F16, F32, I16, I32, Emitter, Type, Value
+from ....engine import F16, F32, I8, I16, I32, I64, Emitter, Type, Value
 from ....engine.handlers import Semantics
 from ...modifiers import Kind
 from .alu import Lanes
 from .integers import joined, low_bits
 from .numbers import magnitude, narrowed, raw, towards_zero, widened
+from .small import of_byte, to_byte
 
 
 def add(to: Lanes) -> None:
@@ -42,6 +43,27 @@ def add(to: Lanes) -> None:
           fixed=True)  # fmt: skip
     to.op("v_cvt_pk_bf16_f32", lambda e, x, y: joined(e, brain(e, x), brain(e, y)), [Kind.B32],
           [Kind.F32, Kind.F32], fixed=True)  # fmt: skip
+    _of_eight_bits(to)
+
+
+def _of_eight_bits(to: Lanes) -> None:
+    """Stochastic ones are not among them: which bits of the random number they take is not known."""
+    bias = "" if to.arch.generation == 12 or to.arch.has("GFX950Insts") else "z"
+    for name in ("fp8", "bf8"):
+        of = f"{name}{bias}"
+        to.op(f"v_cvt_f32_{name}", lambda e, x, of=of: of_byte(e, e.convert("trunc", x, I8), of),
+              [Kind.F32], [Kind.B32], fixed=True)  # fmt: skip
+        to.op(f"v_cvt_pk_f32_{name}", _pair_of_bytes(of), [Kind.PACKED_F32], [Kind.B16], fixed=True)
+        to.op(f"v_cvt_pk_{name}_f32", lambda e, x, y, of=of: to_byte(e, x, of) | to_byte(e, y, of) << 8,
+              [Kind.B16], [Kind.F32, Kind.F32], keeps=True, fixed=True)  # fmt: skip
+
+
+def _pair_of_bytes(of: str) -> Semantics:
+    def semantics(e: Emitter, x: Value) -> Value:
+        low, high = (e.bits(of_byte(e, e.convert("trunc", x >> at, I8), of), I32) for at in (0, 8))
+        return e.convert("zext", low, I64) | e.convert("zext", high, I64) << 32
+
+    return semantics
 
 
 def _float_to_float(result: Type) -> Semantics:

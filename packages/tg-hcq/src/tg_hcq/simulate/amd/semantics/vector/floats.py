@@ -166,8 +166,9 @@ def _rounded(to: Lanes, of: Format) -> None:
         """Below one, even where the difference is rounded to it."""
         wide = widened(e, x, F32) if of is HALF else x
         rest = narrowed(e, wide - e.intrinsic("floor", wide), x.type)
-        below = pattern(e, x.type, (of.bias << of.fraction) - 1)
-        return e.select(e.compare("oge", rest, 1.0), below, rest)
+        one = of.bias << of.fraction
+        # by bits: LLVM compares what is not rounded yet
+        return e.select(e.compare("eq", raw(e, rest), one), pattern(e, x.type, one - 1), rest)
 
     to.op(f"v_fract_{name}", fraction, [kind], [kind])
 

@@ -274,6 +274,19 @@ def permute(e: Emitter, x: Value, y: Value, selector: Value) -> Value:
     return found
 
 
+def _four_times(of: Callable[[Emitter, Value, Value], Value]) -> Semantics:
+    """For the four bytes from each of the first ones on; sums are of 16 bits."""
+
+    def semantics(e: Emitter, x: Value, y: Value, z: Value) -> Value:
+        found = e.value(x.type, 0)
+        for i in range(4):
+            total = of(e, e.convert("trunc", x >> 8 * i, I32), y) + e.convert("trunc", z >> 16 * i, I32)
+            found = found | e.convert("zext", total & 0xFFFF, I64) << 16 * i
+        return found
+
+    return semantics
+
+
 def halves(e: Emitter, x: Value) -> tuple[Value, Value]:
     """The low and the high 16 bits of a register."""
     return e.convert("trunc", x, I16), e.convert("trunc", x >> 16, I16)
@@ -352,6 +365,8 @@ def _differences(to: Lanes) -> None:
     to.op("v_sad_u16", lambda e, x, y, z: halves_apart(e, x, y) + z, [B32], [B32] * 3)
     to.op("v_sad_u32", lambda e, x, y, z: apart(e, x, y) + z, [B32], [B32] * 3)
     to.op("v_msad_u8", lambda e, x, y, z: masked(e, x, y) + z, [B32], [B32] * 3)
+    to.op("v_qsad_pk_u16_u8", _four_times(bytes_apart), [B64], [B64, B32, B64])
+    to.op("v_mqsad_pk_u16_u8", _four_times(masked), [B64], [B64, B32, B64])
     to.op("v_lerp_u8", _mean_of_bytes, [B32], [B32] * 3)
 
 

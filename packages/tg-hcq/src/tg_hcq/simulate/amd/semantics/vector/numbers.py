@@ -68,6 +68,12 @@ def magnitude(e: Emitter, x: Value) -> Value:
     return e.intrinsic("fabs", x)
 
 
+def without_subnormals(e: Emitter, x: Value) -> Value:
+    """Of 32 bits; what is too small for a normal number is a zero of its sign."""
+    bits = raw(e, x)
+    return e.bits(e.select(e.compare("eq", bits & 0x7F800000, 0), bits & -(1 << 31), bits), F32)
+
+
 def is_nan(e: Emitter, x: Value) -> Value:
     """Whether it is no number."""
     return e.compare("uno", x, x)

@@ -14,7 +14,7 @@ from ...modifiers import Kind
 from .alu import Lanes
 from .floats import extreme, extreme_by_mode
 from .integers import halves, intrinsic, joined, low_bits, operator
-from .numbers import HALF, fused, narrowed
+from .numbers import HALF, fused, narrowed, without_subnormals
 
 
 def add(to: Lanes) -> None:
@@ -98,12 +98,27 @@ def _mixed(to: Lanes) -> None:
 
 def _dots(to: Lanes) -> None:
     for count, bits in ((2, 16), (4, 8), (8, 4)):
+        parts = Kind.PACKED if bits == 16 else Kind.B32
         for sign, signed in (("i", True), ("u", False)):
             names = f"v_dot{count}_{sign}32_{sign}{bits} v_dot{count}c_{sign}32_{sign}{bits}"
-            to.op(names, dot(bits, [signed, signed]), [Kind.B32], [Kind.B32] * 3)
+            to.op(names, dot(bits, [signed, signed]), [Kind.B32], [parts, parts, Kind.B32])
         for which in range(4):
             to.op(f"v_dot{count}_i32_iu{bits}.{which}", dot(bits, [bool(which & 1), bool(which & 2)]),
                   [Kind.B32], [Kind.B32] * 3)  # fmt: skip
+    packed = Kind.PACKED_F16
+    to.op("v_dot2_f32_f16 v_dot2c_f32_f16 v_dot2acc_f32_f16", _of_pairs, [Kind.F32], [packed, packed, Kind.F32])
+
+
+def _of_pairs(e: Emitter, x: Value, y: Value, z: Value) -> Value:
+    """The low product is added first, then the high one; subnormal float32 are zero, whatever the mode.
+
+    Sources: RDNA 3, 16.6; LLVM, ``SITargetLowering::performFMACombine`` (of subnormal numbers).
+    """
+    total = without_subnormals(e, z)
+    for first, second in zip(halves(e, x), halves(e, y), strict=True):
+        left, right = (e.convert("fpext", e.bits(v, F16), F32) for v in (first, second))
+        total = e.intrinsic("fma", left, right, total)
+    return without_subnormals(e, total)
 
 
 def dot(bits: int, signed: Sequence[bool]) -> Semantics:

@@ -1,4 +1,4 @@
-"""Floats of 8 bits as floats of 32: those of OCP, and those of gfx942, whose zero has no sign.
+"""Floats of 8 bits and of 32, each from the other: those of OCP, and those of gfx942, whose zero has no sign.
 
 Sources: OCP, "8-bit Floating Point Specification"; AMD, "AMD Instinct CDNA4 Instruction Set Architecture", table 30;
 P. Micikevicius and others, "8-bit Numerical Formats for Deep Neural Networks" (the other bias: LLVM's
@@ -34,3 +34,34 @@ def of_byte(e: Emitter, byte: Value, of: str) -> Value:
     sign = e.convert("zext", wide & 0x80, I32) << 24
     number = e.bits(e.bits(number, I32) | sign, F32)
     return e.select(e.compare("eq", wide, 0x80) if signless else e.compare("eq", size, 0x7F), nan, number)
+
+
+def to_byte(e: Emitter, x: Value, of: str) -> Value:
+    """The nearest one's bits, in integers of 16 bits; beyond the largest lies infinity, or what is no number.
+
+    It adds a number to small ones under whose fraction the rest is rounded away, as the host does to nearest even.
+
+    Args:
+      e: the function.
+      x: floats of 32 bits.
+      of: as of :func:`of_byte`.
+    """
+    fraction, bias = (3, 7) if of.startswith("fp8") else (2, 15)
+    signless = of.endswith("z")
+    bias += signless
+    bits = e.bits(x, I32)
+    size = bits & 0x7FFFFFFF
+    lost = 23 - fraction
+    rounded = size + (size >> lost & 1) + ((1 << lost - 1) - 1)
+    normal = (rounded >> lost) - ((127 - bias) << fraction)
+    unit = 24 - bias - fraction  # a power of two, whose last bit of fraction is the smallest number
+    tiny = e.bits(e.bits(size, F32) + 2.0**unit, I32) - (127 + unit << 23)
+    code = e.select(e.compare("ult", size, (128 - bias) << 23), tiny, normal)
+    last = 0x7F if signless else 0x7E if fraction == 3 else 0x7B
+    over = 0x80 if signless else 0x7F if fraction == 3 else 0x7C
+    code = e.select(e.compare("ugt", code, last), e.value(code.type, over), code)
+    code = e.select(e.compare("uge", size, 0x7F800000), e.value(code.type, over), code)
+    code = e.select(e.compare("ugt", size, 0x7F800000), e.value(code.type, 0x80 if signless else 0x7F), code)
+    sign = bits >> 24 & 0x80
+    code = e.select(e.compare("eq", code, 0), code, code | sign) if signless else code | sign
+    return e.convert("trunc", code, I16)
