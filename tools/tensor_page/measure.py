@@ -29,7 +29,7 @@ PRECISION = {"float64": 1e-9, "complex128": 1e-9, "float32": 2e-4, "complex64": 
 TIED = frozenset("Tensor.kthvalue Tensor.mode Tensor.sort Tensor.topk Tensor.median Tensor.nanmedian".split())
 """Which of several equal elements they choose is nobody's promise."""
 SYMMETRIC = frozenset(
-    f"{room}.{name}" for room in ("Tensor", "linalg") for name in "cholesky cholesky_ex eigh eigvalsh".split()
+    f"{room}.{name}" for room in ("Tensor", "linalg") for name in "cholesky cholesky_ex eigh eigvalsh lobpcg".split()
 )
 """They read one half of a matrix, which is to be symmetric."""
 EXPLAINED = {

@@ -20,10 +20,11 @@ from .creation import (
     tensor,
     tri,
 )
-from .editing import append, delete, insert, resize, trim_zeros
+from .editing import append, constant_pad_nd, delete, insert, resize, trim_zeros
 from .elements import (
     array_equiv,
     cbrt,
+    chain_matmul,
     diag_indices,
     diag_indices_from,
     iscomplex,
@@ -86,8 +87,10 @@ __all__ = [
     "average",
     "can_cast",
     "cbrt",
+    "chain_matmul",
     "choose",
     "compress",
+    "constant_pad_nd",
     "convolve",
     "correlate",
     "delete",

@@ -197,6 +197,8 @@ def randint(
     named = [bound for bound in (low, high) if bound is not None]
     if size is None or len(given) > 2 or (given and named) or (high is None and not given):
         raise TypeError("randint: an upper bound is wanted, perhaps a lower one before it, and a shape")
+    least: Any
+    most: Any
     least, most = ([0, *given] if given else [low or 0, high])[-2:]
     options: dict[str, Any] = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
     return Tensor.randint(tuple(size), low=least, high=most, **options)

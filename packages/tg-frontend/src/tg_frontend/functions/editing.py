@@ -139,6 +139,26 @@ def insert(x: Tensor, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     return both.index_select(along, Tensor(source, dtype="int32", device=x.device))
 
 
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    """One number around the elements: ``nn.functional.pad`` with ``mode="constant"``.
+
+    Args:
+      input: the elements.
+      pad: how many before and behind, from the last axis on; negative ones take elements away.
+      value: the number.
+
+    Raises:
+      ValueError: if there are more pairs than axes, or single amounts.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import constant_pad_nd
+      >>> constant_pad_nd(Tensor([1.0, 2.0]), (1, 2), 9.0)
+      Tensor([9., 1., 2., 9., 9.])
+    """
+    return input.pad(tuple(pad), value=value)
+
+
 def resize(x: Tensor, new_shape: int | Sequence[int]) -> Tensor:
     """Another shape, of which the elements fill as much as there is, again and again, row by row.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tg_dtype import dtypes
 
 from ..array.casts import floating
+from ..linalg.products import multi_dot
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -85,6 +86,22 @@ def array_equiv(a: Tensor, b: Tensor) -> bool:
     except ValueError:
         return False
     return bool((a == b).all().item())
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """The product of several matrices, in the order that takes the fewest multiplications; see ``linalg.multi_dot``.
+
+    Raises:
+      ValueError: if the shapes do not fit, or there are none.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import chain_matmul
+      >>> chain_matmul(Tensor.ones(2, 3), Tensor.ones(3, 4), Tensor.ones(4, 1))
+      Tensor([[12.],
+              [12.]])
+    """
+    return matrices[0] if len(matrices) == 1 else multi_dot(list(matrices))
 
 
 def matvec(x1: Tensor, x2: Tensor) -> Tensor:

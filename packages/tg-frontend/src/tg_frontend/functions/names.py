@@ -56,7 +56,7 @@ _OF_NETWORKS = frozenset(
     rms_norm rrelu rrelu_ threshold""".split()
 )  # fmt: skip
 """Names of PyTorch that take the arguments of its function of this name in ``nn.functional``."""
-_OF_MATRICES = ("vecdot",)
+_OF_MATRICES = ("lobpcg", "lu_unpack", "pca_lowrank", "svd_lowrank", "vecdot")
 _OF_THE_STANDARD = frozenset(
     """astype broadcast_arrays cumulative_prod cumulative_sum expand_dims isdtype matrix_transpose permute_dims
     unique_all unique_counts unique_inverse unique_values unstack""".split()

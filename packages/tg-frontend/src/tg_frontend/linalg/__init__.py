@@ -10,8 +10,12 @@ from ..ops.above import Above
 from . import methods
 from .checked import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
 from .cholesky import cholesky, cholesky_inverse, cholesky_solve
-from .elimination import det, inv, lu, lu_factor, lu_solve, slogdet, solve
+from .elimination import det, inv, lu, lu_factor, lu_solve, lu_unpack, slogdet, solve
 from .general import eig, eigvals
+from .ldl import ldl_factor, ldl_factor_ex, ldl_solve
+from .lobpcg import lobpcg
+from .lowrank import pca_lowrank, svd_lowrank
+from .matrices import LinAlgError
 from .norms import cond, matrix_norm, norm, vector_norm
 from .orthogonal import householder_product, qr
 from .products import (
@@ -33,6 +37,7 @@ from .spectral import eigh, eigvalsh, svd, svdvals
 from .triangular import solve_triangular
 
 __all__ = [
+    "LinAlgError",
     "cholesky",
     "cholesky_ex",
     "cholesky_inverse",
@@ -48,11 +53,16 @@ __all__ = [
     "householder_product",
     "inv",
     "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
+    "lobpcg",
     "lstsq",
     "lu",
     "lu_factor",
     "lu_factor_ex",
     "lu_solve",
+    "lu_unpack",
     "matmul",
     "matrix_exp",
     "matrix_norm",
@@ -60,6 +70,7 @@ __all__ = [
     "matrix_rank",
     "multi_dot",
     "norm",
+    "pca_lowrank",
     "pinv",
     "qr",
     "slogdet",
@@ -67,6 +78,7 @@ __all__ = [
     "solve_ex",
     "solve_triangular",
     "svd",
+    "svd_lowrank",
     "svdvals",
     "tensorinv",
     "tensorsolve",
@@ -77,4 +89,4 @@ __all__ = [
 
 _ANY = ("cross", "diagonal", "eig", "eigvals", "matmul", "matrix_power", "multi_dot", "vander", "vecdot")
 Above.linalg = methods
-offered(globals(), __all__, "linalg", dict.fromkeys(_ANY, "any"))
+offered(globals(), [name for name in __all__ if name != "LinAlgError"], "linalg", dict.fromkeys(_ANY, "any"))

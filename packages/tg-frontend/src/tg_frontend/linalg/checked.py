@@ -9,7 +9,7 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from .cholesky import cholesky
 from .elimination import inv, lu_factor, solve
-from .matrices import check_matrix, diagonal_of, numbers
+from .matrices import LinAlgError, check_matrix, diagonal_of, numbers
 
 
 class CholeskyInfo(NamedTuple):
@@ -41,11 +41,11 @@ class LUFactorInfo(NamedTuple):
     info: Tensor
 
 
-def _first(failed: Tensor, check: bool, what: str, why: str) -> Tensor:
+def first_failure(failed: Tensor, check: bool, what: str, why: str) -> Tensor:
     """The first place, from 1, of (…, n) that has failed: int32 of shape (…); 0 where none has.
 
     Raises:
-      ValueError: if ``check``, which reads it, and one has failed.
+      LinAlgError: if ``check``, which reads it, and one has failed.
     """
     n = failed._ints()[-1]
     if not n:
@@ -53,12 +53,12 @@ def _first(failed: Tensor, check: bool, what: str, why: str) -> Tensor:
     found = failed.where(numbers(n, failed) + 1, n + 1).min(-1)
     info: Tensor = (found > n).where(0, found).cast(dtypes.int32).detach()
     if check and info.max().item():
-        raise ValueError(f"{what}: {why} {info.max().item()}")
+        raise LinAlgError(f"linalg.{what}: {why} {info.max().item()}")
     return info
 
 
 def _pivots(both: Tensor, check: bool, what: str) -> Tensor:
-    return _first(diagonal_of(both) == 0, check, what, "a matrix is singular: 0 is the pivot number")
+    return first_failure(diagonal_of(both) == 0, check, what, "a matrix is singular: 0 is the pivot number")
 
 
 def cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -> CholeskyInfo:
@@ -70,7 +70,8 @@ def cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -
       check_errors: raise where one is not; the result is computed for that.
 
     Raises:
-      ValueError: if the matrices are not square; or one fails that is to be checked.
+      ValueError: if the matrices are not square.
+      LinAlgError: if one fails that is to be checked.
       TypeError: if they hold anything else than float32 or float64.
 
     Example:
@@ -81,7 +82,9 @@ def cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -
     check_matrix(a, "cholesky_ex", square=True)
     factor = cholesky(a, upper=upper)
     failed = (diagonal_of(factor) > 0).logical_not()
-    return CholeskyInfo(factor, _first(failed, check_errors, "cholesky_ex", "not positive definite: minor number"))
+    return CholeskyInfo(
+        factor, first_failure(failed, check_errors, "cholesky_ex", "not positive definite: minor number")
+    )
 
 
 def lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) -> LUFactorInfo:
@@ -93,7 +96,8 @@ def lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) -
       check_errors: raise where one is singular; the result is computed for that.
 
     Raises:
-      ValueError: if there are fewer axes; or one fails that is to be checked; or rows are not to be exchanged.
+      ValueError: if there are fewer axes; or rows are not to be exchanged.
+      LinAlgError: if one fails that is to be checked.
       TypeError: if they hold anything else than float32 or float64.
 
     Example:
@@ -113,7 +117,8 @@ def inv_ex(a: Tensor, *, check_errors: bool = False) -> InverseInfo:
       check_errors: raise where one is singular; the result is computed for that.
 
     Raises:
-      ValueError: if the matrices are not square; or one fails that is to be checked.
+      ValueError: if the matrices are not square.
+      LinAlgError: if one fails that is to be checked.
       TypeError: if they hold anything else than float32 or float64.
 
     Example:
@@ -135,7 +140,8 @@ def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = Fa
       check_errors: raise where one is singular; the result is computed for that.
 
     Raises:
-      ValueError: if the shapes do not fit; or one fails that is to be checked.
+      ValueError: if the shapes do not fit.
+      LinAlgError: if one fails that is to be checked.
       TypeError: if the dtypes are others than float32 or float64, or differ.
 
     Example:

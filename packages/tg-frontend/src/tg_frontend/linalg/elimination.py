@@ -360,6 +360,68 @@ def lu_factor(a: Tensor, *, pivot: bool = True) -> LUFactor:
     return LUFactor(unflat(both, a), (exchanged + 1).reshape((*a.shape[:-2], exchanged.shape[-1])))
 
 
+def _ordered(pivots: Tensor, m: int) -> Tensor:
+    """Which of m rows each row was before exchanges (count, k), from 1, were carried out: shape (count, m)."""
+    count, k = pivots._ints()
+    rows = numbers(m, pivots)
+
+    def step(order: Tensor, part: Any) -> tuple[Tensor, None]:
+        k, best = part
+        best = best.unsqueeze(1)
+        source = (rows == k).where(best, (rows == best).where(k.reshape((1, 1)), rows))
+        return order.gather(1, source), None
+
+    start = rows.reshape((1, m)).expand(count, m).contiguous()
+    if not k or not count:
+        return start
+    found: Tensor = scan(step, start, (rows[:k], (pivots - 1).transpose(0, 1)))[0]
+    return found
+
+
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> LU:  # fmt: skip
+    """What :func:`lu` gives, from what :func:`lu_factor` gave.
+
+    Args:
+      LU_data: both triangles, shape (…, m, n).
+      LU_pivots: the rows that were exchanged, shape (…, min(m, n)), integers from 1.
+      unpack_data: whether the triangles are wanted.
+      unpack_pivots: whether the permutation is.
+
+    Returns:
+      P, L and U, see :func:`lu`; of what is not wanted a tensor of no elements.
+
+    Raises:
+      ValueError: if the shapes do not fit.
+      TypeError: if the dtypes do not.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.lu_unpack(*linalg.lu_factor(Tensor([[1.0, 2.0], [2.0, 0.0]]))).L
+      Tensor([[1. , 0. ],
+              [0.5, 1. ]])
+    """
+    what = "lu_unpack"
+    check_matrix(LU_data, what)
+    m, n = LU_data._ints()[-2:]
+    least = min(m, n)
+    if LU_pivots.shape != (*LU_data.shape[:-2], least):
+        raise ValueError(f"{what}: pivots of shape {LU_pivots.shape} for factors of shape {LU_data.shape}")
+    if not dtypes.is_int(LU_pivots.dtype):
+        raise TypeError(f"{what}: pivots are integers, got a tensor of {LU_pivots.dtype.name}")
+    permuted = left = right = Tensor.zeros(0, dtype=LU_data.dtype, device=LU_data.device)
+    if unpack_pivots:
+        count = flat(LU_data)._ints()[0]
+        order = _ordered(LU_pivots.cast(dtypes.int32).reshape((count, least)), m)
+        placed = order.reshape((count, 1, m)) == numbers(m, LU_data).reshape((1, m, 1))
+        permuted = placed.cast(LU_data.dtype).reshape((*LU_data.shape[:-2], m, m))
+    if unpack_data:
+        left = lower(LU_data[..., :least], -1) + Tensor.eye(m, least, dtype=LU_data.dtype, device=LU_data.device)
+        right = upper(LU_data[..., :least, :])
+    return LU(permuted, left, right)
+
+
 def lu_solve(
     factors: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:  # fmt: skip
@@ -398,17 +460,7 @@ def lu_solve(
     count, n = many._ints()[:2]
     if 0 in right._ints():
         return b * 1
-    rows = numbers(n, b)
-    start = rows.reshape((1, -1)).expand(count, n).contiguous()
-
-    def step(order: Tensor, part: Any) -> tuple[Tensor, None]:
-        k, best = part
-        best = best.unsqueeze(1)
-        source = (rows == k).where(best, (rows == best).where(k.reshape((1, 1)), rows))
-        return order.gather(1, source), None
-
-    exchanged = (pivots.cast(dtypes.int32) - 1).reshape((count, n)).transpose(0, 1)
-    order, _ = scan(step, start, (rows, exchanged))
+    order = _ordered(pivots.cast(dtypes.int32).reshape((count, n)), n)
     if not adjoint:
         half = solved(many, _with_rows(right, order), False, unit=True)
         return unflat(solved(many, half, True), b)

@@ -16,6 +16,17 @@ SEVERAL_BLOCKS = 2 * BLOCK + 1
 """Of so many columns, and of more, decompositions go block by block."""
 
 
+class LinAlgError(ValueError, RuntimeError):
+    """A matrix that a decomposition failed for, where that is checked: numpy's and PyTorch's error of this name.
+
+    Example:
+      >>> from tg_frontend import Tensor, linalg
+      >>> linalg.inv_ex(Tensor([[0.0, 0.0], [0.0, 1.0]]), check_errors=True)
+      Traceback (most recent call last):
+      tg_frontend.linalg.matrices.LinAlgError: linalg.inv_ex: a matrix is singular: 0 is the pivot number 1
+    """
+
+
 def check_matrix(x: Tensor, what: str, square: bool = False) -> None:
     """Sees to it that the last two axes are those of a matrix of floats.
 

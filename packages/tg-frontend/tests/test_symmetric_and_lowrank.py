@@ -1,0 +1,203 @@
+"""Symmetric matrices that are not definite, LU taken apart, low ranks, and a few eigenvalues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_dtype import dtypes
+from tg_frontend import Tensor, linalg
+from tg_frontend.functions import chain_matmul, constant_pad_nd
+
+RNG = np.random.default_rng(11)
+
+
+def symmetric(*shape: int, hollow: bool = False) -> Any:
+    """Symmetric matrices, with nothing on the diagonal if they are hollow: then blocks have two rows."""
+    a = RNG.normal(size=shape)
+    a = a + a.swapaxes(-1, -2)
+    return a * (1 - np.eye(shape[-1])) if hollow else a
+
+
+def assembled(both: Any, pivots: Any) -> Any:
+    """The matrix of which these are the factors, by LAPACK's description of them."""
+    n = len(both)
+    left, middle, k = np.eye(n), np.zeros((n, n)), 0
+    while k < n:
+        size = 1 if pivots[k] > 0 else 2
+        last = k + size - 1
+        swap = np.eye(n)
+        swap[[last, abs(pivots[last]) - 1]] = swap[[abs(pivots[last]) - 1, last]]
+        step = np.eye(n)
+        step[k + size :, k : k + size] = both[k + size :, k : k + size]
+        left = left @ swap @ step
+        block = np.tril(both[k : k + size, k : k + size])
+        middle[k : k + size, k : k + size] = block + np.tril(block, -1).T
+        k += size
+    return left @ middle @ left.T
+
+
+@pytest.mark.parametrize("hollow", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 13])
+def test_ldl(n: int, hollow: bool) -> None:
+    a = symmetric(3, n, n, hollow=hollow and n > 1)
+    found = linalg.ldl_factor_ex(Tensor(np.tril(a) + np.triu(np.full((n, n), 9.0), 1)))  # what is above is not read
+    assert found.pivots.dtype is dtypes.int32 and found.info.tolist() == [0, 0, 0]
+    for both, pivots, wanted in zip(found.LD.numpy(), found.pivots.numpy(), a, strict=True):
+        assert (np.triu(both, 1) == 0).all()
+        np.testing.assert_allclose(assembled(both, pivots), wanted, atol=1e-10)
+    if hollow and n > 1:
+        assert (found.pivots.numpy() < 0).any()
+    b = RNG.normal(size=(3, n, 2))
+    np.testing.assert_allclose(a @ linalg.ldl_solve(found.LD, found.pivots, Tensor(b)).numpy(), b, atol=1e-8)
+
+
+def test_exchanges_are_those_of_lapack() -> None:
+    a = np.zeros((5, 5))
+    a[np.tril_indices(5, -1)] = [-0.46, 1.19, -1.85, -0.55, -0.29, 2.13, 1.47, -0.57, -0.98, -2.26]
+    both, pivots = linalg.ldl_factor(Tensor(a))
+    assert pivots.tolist() == [-5, -5, -4, -4, 5]  # dsytrf
+    np.testing.assert_allclose(both.numpy()[:, 0], [0, 1.47, -98 / 147, -226 / 147, -57 / 147], atol=1e-12)
+
+
+def test_gradients_of_ldl() -> None:
+    a, w, b = symmetric(2, 5, 5, hollow=True), RNG.normal(size=(2, 5, 5)), RNG.normal(size=(2, 5, 3))
+
+    def value(a: Any) -> float:
+        return float((linalg.ldl_factor(Tensor(a)).LD.numpy() * w).sum())
+
+    x = Tensor(a, requires_grad=True)
+    (linalg.ldl_factor(x).LD * Tensor(w)).sum().backward()
+    assert x.grad is not None
+    for place in ((0, 1, 0), (0, 3, 3), (1, 4, 2), (1, 2, 4)):
+        step = np.zeros_like(a)
+        step[place] = 1e-6
+        slope = (value(a + step) - value(a - step)) / 2e-6
+        assert x.grad.numpy()[place] == pytest.approx(slope, abs=1e-6)
+    both, right = Tensor(a, requires_grad=True), Tensor(b, requires_grad=True)
+    linalg.ldl_solve(*linalg.ldl_factor(both), right).square().sum().backward()
+    other, sides = Tensor(a, requires_grad=True), Tensor(b, requires_grad=True)
+    linalg.solve(other, sides).square().sum().backward()
+    assert both.grad is not None and right.grad is not None and other.grad is not None and sides.grad is not None
+    np.testing.assert_allclose(right.grad.numpy(), sides.grad.numpy(), atol=1e-8)
+    full = other.grad.numpy()
+    np.testing.assert_allclose(both.grad.numpy(), np.tril(full) + np.tril(full.swapaxes(1, 2), -1), atol=1e-8)
+
+
+def test_singular_matrices_raise_where_that_is_checked() -> None:
+    zeros = Tensor.zeros(3, 3)
+    found = linalg.ldl_factor_ex(zeros)
+    assert found.info.item() == 1 and found.pivots.tolist() == [1, 2, 3] and (found.LD == 0).all().item()
+    assert linalg.ldl_factor_ex(Tensor.ones(3, 3)).info.item() == 2
+    negative = Tensor([[1.0, 0.0], [0.0, -1.0]])
+    for call, said in (
+        (lambda: linalg.ldl_factor_ex(zeros, check_errors=True), "0 is the block number 1"),
+        (lambda: linalg.lu_factor_ex(zeros, check_errors=True), "0 is the pivot number 1"),
+        (lambda: linalg.inv_ex(Tensor.ones(2, 2), check_errors=True), "0 is the pivot number 2"),
+        (lambda: linalg.solve_ex(zeros, zeros, check_errors=True), "0 is the pivot number 1"),
+        (lambda: linalg.cholesky_ex(negative, check_errors=True), "minor number 2"),
+    ):
+        for kind in (linalg.LinAlgError, ValueError, RuntimeError):
+            with pytest.raises(kind, match=said):
+                call()
+    for wrong in (Tensor.ones(2, 3), Tensor.ones(3)):
+        with pytest.raises(ValueError, match="not square|no matrix"):
+            linalg.ldl_factor(wrong)
+    with pytest.raises(ValueError, match="do not fit"):
+        linalg.ldl_solve(zeros, Tensor([1, 2]), zeros)
+    with pytest.raises(TypeError, match="pivots are integers"):
+        linalg.ldl_solve(zeros, Tensor([1.0, 2.0, 3.0]), zeros)
+    assert linalg.ldl_factor(Tensor.zeros(2, 0, 0)).pivots.shape == (2, 0)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 4), (0, 3), (3, 0), (0, 2, 3)])
+def test_lu_taken_apart(shape: tuple[int, ...]) -> None:
+    a = Tensor(RNG.normal(size=shape))
+    whole, parts = linalg.lu(a), linalg.lu_unpack(*linalg.lu_factor(a))
+    for mine, wanted in zip(parts, whole, strict=True):
+        assert mine.shape == wanted.shape
+        np.testing.assert_allclose(mine.numpy(), wanted.numpy(), atol=1e-12)
+    left = linalg.lu_unpack(*linalg.lu_factor(a), unpack_data=False)
+    assert left.P.shape == whole.P.shape and left.L.shape == left.U.shape == (0,)
+    assert linalg.lu_unpack(*linalg.lu_factor(a), unpack_pivots=False).P.shape == (0,)
+    with pytest.raises(ValueError, match="pivots of shape"):
+        linalg.lu_unpack(a, Tensor([1] * 9))
+
+
+@pytest.mark.parametrize("shape", [(9, 7), (5, 8), (2, 7, 7)])
+def test_low_ranks(shape: tuple[int, ...]) -> None:
+    Tensor.manual_seed(5)
+    a = RNG.normal(size=(*shape[:-1], 3)) @ RNG.normal(size=(3, shape[-1]))
+    u, s, v = linalg.svd_lowrank(Tensor(a), q=4)
+    assert u.shape == (*shape[:-1], 4) and v.shape == (*shape[:-2], shape[-1], 4)
+    np.testing.assert_allclose(s.numpy(), np.linalg.svd(a)[1][..., :4], atol=1e-10)
+    np.testing.assert_allclose((u * s.unsqueeze(-2) @ v.mT).numpy(), a, atol=1e-10)
+    mean = a.mean(-2, keepdims=True)
+    np.testing.assert_allclose(linalg.svd_lowrank(Tensor(a), 4, M=Tensor(mean)).S.numpy(),
+                               linalg.pca_lowrank(Tensor(a), 4).S.numpy(), atol=1e-10)  # fmt: skip
+    wanted = np.linalg.svd(a - mean)[1]
+    found = linalg.pca_lowrank(Tensor(a)).S.numpy()
+    np.testing.assert_allclose(found, wanted[..., : found.shape[-1]], atol=1e-10)
+    np.testing.assert_allclose(linalg.pca_lowrank(Tensor(a), 3, center=False).S.numpy(), s.numpy()[..., :3], atol=1e-10)
+
+
+def test_gradient_of_a_low_rank() -> None:
+    a = RNG.normal(size=(6, 2)) @ RNG.normal(size=(2, 5))
+    x, y = Tensor(a, requires_grad=True), Tensor(a, requires_grad=True)
+    linalg.svd_lowrank(x, q=2).S.sum().backward()
+    linalg.svdvals(y)[:2].sum().backward()
+    assert x.grad is not None and y.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), atol=1e-8)
+    for q, niter in ((6, 2), (-1, 2), (2, -1)):
+        with pytest.raises(ValueError, match="svd_lowrank: "):
+            linalg.svd_lowrank(x, q, niter)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize(("shape", "k", "general"), [((11, 11), 2, False), ((2, 7, 7), 1, True)])
+def test_a_few_eigenvalues(shape: tuple[int, ...], k: int, general: bool, largest: bool) -> None:
+    Tensor.manual_seed(2)
+    m = shape[-1]
+    a = symmetric(*shape).astype(np.float32)
+    square = RNG.normal(size=shape)
+    b = (square @ square.swapaxes(-1, -2) + m * np.eye(m)).astype(np.float32) if general else None
+    values, vectors = linalg.lobpcg(Tensor(a), k, B=None if b is None else Tensor(b), largest=largest)
+    metric = np.eye(m) if b is None else b
+    root = np.linalg.inv(np.linalg.cholesky(metric))
+    exact = np.linalg.eigvalsh(root @ a @ root.swapaxes(-1, -2))
+    np.testing.assert_allclose(values.numpy(), exact[..., ::-1][..., :k] if largest else exact[..., :k], atol=2e-4)
+    v = vectors.numpy()
+    np.testing.assert_allclose(a @ v, metric @ v * values.numpy()[..., None, :], atol=5e-2)
+    np.testing.assert_allclose(
+        v.swapaxes(-1, -2) @ metric @ v, np.broadcast_to(np.eye(k), (*shape[:-2], k, k)), atol=1e-5
+    )
+
+
+def test_eigenvalues_with_a_gradient_and_what_is_refused() -> None:
+    a = symmetric(7, 7)
+    x, y = Tensor(a, requires_grad=True), Tensor(a, requires_grad=True)
+    w = Tensor([1.0, 3.0], dtype="float64")
+    (linalg.lobpcg(x, 2).eigenvalues * w).sum().backward()
+    (linalg.eigvalsh(y).flip(0)[:2] * w).sum().backward()
+    assert x.grad is not None and y.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), atol=1e-10)
+    t = Tensor(a)
+    preconditioned = linalg.lobpcg(t, 1, iK=linalg.inv(t), X=Tensor(a[:, :2]), niter=60)
+    assert preconditioned.eigenvalues.item() == pytest.approx(np.linalg.eigvalsh(a)[-1])
+    wrong: list[dict[str, Any]] = [
+        {"k": 3}, {"k": 2, "n": 1}, {"method": "other"}, {"B": Tensor(a[:3, :3])}, {"X": Tensor(a[:3])}
+    ]  # fmt: skip
+    for options in wrong:
+        with pytest.raises(ValueError, match="lobpcg: "):
+            linalg.lobpcg(t, **options)
+
+
+def test_chains_and_constants() -> None:
+    parts = [RNG.normal(size=shape) for shape in ((2, 5), (5, 3), (3, 7))]
+    np.testing.assert_allclose(chain_matmul(*map(Tensor, parts)).numpy(), np.linalg.multi_dot(parts))
+    x = Tensor(parts[0])
+    assert chain_matmul(x) is x
+    np.testing.assert_allclose(constant_pad_nd(x, (1, 0, 0, -1), 3.0).numpy(), np.pad(parts[0][:1], ((0, 0), (1, 0)),
+                                                                                    constant_values=3))  # fmt: skip
