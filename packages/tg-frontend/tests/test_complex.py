@@ -800,3 +800,39 @@ def test_a_method_of_the_class_given_complex_numbers() -> None:
 def test_a_method_of_the_class_is_that_of_the_tensor(name: str) -> None:
     t = Tensor(np.array([1 + 2j, -3 - 0.5j, 2.0 + 0j]))
     np.testing.assert_array_equal(getattr(Tensor, name)(t).numpy(), getattr(t, name)().numpy())
+
+
+def test_imaginary_parts_in_odd_places_are_computed_with() -> None:
+    np.testing.assert_allclose(T.linspace(T(1 + 1j), 2j, 3).numpy(), np.linspace(1 + 1j, 2j, 3), rtol=1e-6)
+    bounds = np.array([1 + 1j, 3]), np.array([0.5, 2])
+    got = T.linspace(*map(T, bounds), 4, dtype="complex128")
+    np.testing.assert_allclose(got.numpy(), np.linspace(*bounds, 4), rtol=1e-12)
+    y, x = (np.array(values) for values in ([[1 + 2j, 3, 1j], [0, 1 - 1j, 2]], [0.5j, 1 + 1j, 2]))
+    for values, at in ((y, x), (y.real, x), (y, x.real)):
+        given = T(np.ascontiguousarray(values)), T(np.ascontiguousarray(at))
+        np.testing.assert_allclose(given[0].trapezoid(given[1]).numpy(), np.trapezoid(values, at), rtol=1e-12)
+    np.testing.assert_allclose(T(y.real).trapezoid(dx=2j).numpy(), np.trapezoid(y.real, dx=2j), rtol=1e-12)
+    padded = T([1.0, 2.0]).pad(((1, 0),), value=1j)
+    assert padded.tolist() == [1j, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: T(1j, dtype="float32"), lambda x: x.var(0, correction=1 + 2j), lambda x: x.std(correction=T(1j)),
+        lambda x: T.linspace(0, 1, 3 + 1j), lambda x: T.linspace(T(1j), 1, 3, dtype="float32"),
+        lambda x: x.index_fill(0, T([0]), np.complex64(1j)), lambda x: x.__setitem__(0, np.complex64(1j)),
+        lambda x: x.sum(1j), lambda x: T.stack(x, x, dim=1j), lambda x: x.diff(1j),
+        lambda x: (x + 1j).gather(0, x + 1j),
+    ],
+)  # fmt: skip
+def test_imaginary_parts_that_have_no_meaning_are_refused(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match="complex|j is no|real number|number of steps"):
+        call(T([1.0, 2.0]))
+
+
+def test_products_and_blocks_promote_as_those_of_reals() -> None:
+    """Those of PyTorch 2.13: of the Kronecker product axes do not count, of blocks they do."""
+    z, one = T([1j, 2.0], dtype="complex64"), T(2.0, dtype="float64")
+    assert (z.kron(one).dtype.name, one.kron(z).dtype.name) == ("complex128", "complex128")
+    assert (z.block_diag(one).dtype.name, z.block_diag(one.reshape((1, 1))).dtype.name) == ("complex64", "complex128")

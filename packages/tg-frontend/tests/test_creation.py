@@ -283,3 +283,13 @@ def test_spellings_of_dtypes(given: Any, name: str) -> None:
 def test_what_is_no_dtype_is_refused(given: Any) -> None:
     with pytest.raises(TypeError, match="dtype|counterpart"):
         Tensor.zeros(2, dtype=given)
+
+
+def test_new_tensors_of_numbers_that_only_uint64_has() -> None:
+    x = Tensor([1.0])
+    assert x.new_tensor([2**63, 1], dtype="uint64").tolist() == [2**63, 1]
+    assert Tensor([1], dtype="uint64").new_tensor(2**64 - 1).item() == 2**64 - 1
+    with pytest.raises(OverflowError, match=f"{2**64} is no uint64"):
+        x.new_tensor(2**64, dtype="uint64")
+    with pytest.raises(OverflowError, match="is no int64"):
+        x.new_tensor([2**63], dtype="int64")

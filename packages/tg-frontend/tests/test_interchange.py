@@ -450,6 +450,16 @@ print(kept.sum() + also.sum().item())
     assert (done.returncode, done.stdout, done.stderr) == (0, "8.0\n", "")
 
 
+def test_what_outlives_the_modules_is_not_freed() -> None:
+    program = """
+import builtins
+from tg_frontend import Tensor
+builtins.kept = [(Tensor([1.0, 2.0], device=name) + 1).realize() for name in ("CPU", "NUMPY")]
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # PyTorch
 
 

@@ -58,6 +58,10 @@ def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool)
         coerce.check_fits(data, number, "Tensor")
         return LazyBuffer.const(data, number, (), device)
     if isinstance(data, complex):
+        if dtype is not None and dtype.kind == "bool":
+            return LazyBuffer.const(bool(data), dtype, (), device)
+        if dtype is not None:
+            raise TypeError(f"Tensor: {data} is no {dtype.name}")
         return _complex(data, device, dtypes.from_py(data))
     if isinstance(data, Expr):
         return LazyBuffer.symbolic(data, dtype or dtypes.default_int, device)

@@ -97,6 +97,8 @@ def replace(x: B, other: B) -> B:
 def as_value(x: B, value: Any, what: str) -> B:
     """``value`` as a tensor like this one: same device and dtype. It is cast only where nothing can be lost."""
     if not isinstance(value, Base):
+        if isinstance(value, complex) or (transfer.is_array(value) and value.dtype.kind == "c"):
+            raise TypeError(f"{what}: complex numbers into a tensor of {x.dtype.name}; cast them")
         if isinstance(value, float) and x.dtype.kind != "float":
             raise TypeError(f"{what}: a float into a tensor of {x.dtype.name}; cast one of them")
         return type(x)(value, device=x.device, dtype=x.dtype)
@@ -115,6 +117,8 @@ def _fits(old: tuple[sint, ...], shape: tuple[sint, ...]) -> bool:
 
 def fitting(x: B, value: Any, what: str) -> B:
     """``value`` as a tensor of this one's dtype and device, cast as numpy casts what is written to a part."""
+    if not isinstance(value, (Base, bool, int, float, complex)):
+        value = type(x)(value, device=x.device)
     if isinstance(value, complex) or (isinstance(value, Base) and value.dtype.kind == "complex"):
         raise TypeError(f"{what}: complex numbers into a tensor of {x.dtype.name}; cast them")
     if isinstance(value, (int, float)) and not isinstance(value, bool) and x.dtype.kind != "float":
@@ -122,8 +126,6 @@ def fitting(x: B, value: Any, what: str) -> B:
             value = cast(type(x)(value, device=x.device), x.dtype)
     elif isinstance(value, Base):
         value = cast(value, x.dtype)
-    elif not isinstance(value, (bool, int, float)):
-        value = cast(type(x)(value, device=x.device), x.dtype)
     return as_value(x, value, what)
 
 

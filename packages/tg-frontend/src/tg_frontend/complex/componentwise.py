@@ -125,7 +125,9 @@ def joining(name: str) -> Callable[..., Any]:
         for one in tensors:
             if not isinstance(one, Array):
                 raise TypeError(f"{name}: tensors are wanted, got a {type(one).__name__}")
-        kind = joint(tensors, name)
+        if not any(map(is_complex, tensors)):
+            raise TypeError(f"{name}: an argument is complex that tells how, not what is put together")
+        kind = meeting(tensors, tensors[0], name) if name == "block_diag" else joint(tensors, name)
         parts = [whole(one, name, kind) for one in tensors]
         out = []
         for place in (0, 1):
@@ -155,7 +157,7 @@ def where(t: Any, x: Any, y: Any) -> Any:
 
 def pad(z: Any, padding: Any, mode: str = "constant", value: Any = 0) -> Any:
     number = complex(value)
-    re, im = z._parts
+    re, im = whole(z, "pad")
     return composed(re.pad(padding, mode, number.real), im.pad(padding, mode, number.imag))
 
 
@@ -170,7 +172,10 @@ def iterate(z: Any) -> Any:
 
 
 def diff(z: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    kind = joint(tuple(x for x in (z, prepend, append) if x is not None), "diff")
+    given = tuple(x for x in (z, prepend, append) if x is not None)
+    if not any(map(is_complex, given)):
+        raise TypeError("diff: an argument is complex that tells how, not what is subtracted")
+    kind = joint(given, "diff")
     before, after = (None if x is None else whole(x, "diff", kind) for x in (prepend, append))
     out = [
         part.diff(n, dim, None if before is None else before[place], None if after is None else after[place])

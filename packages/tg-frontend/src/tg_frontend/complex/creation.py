@@ -53,15 +53,23 @@ def full(
     return _leaf(composed(re, im), requires_grad)
 
 
-def linspace(cls: Any, start: Any, end: Any, steps: int, **kwargs: Any) -> Any:
-    dtype, wish = kwargs.pop("dtype", None), kwargs.pop("requires_grad", None)
+def linspace(
+    cls: Any, start: Any, stop: Any, steps: int, device: Any = None, dtype: Any = None, requires_grad: Any = None
+) -> Any:
     kind = _kind(dtype) if dtype is not None else part_dtype(dtypes.from_py(1j))
     if kind is None:
         raise TypeError(f"linspace: complex bounds of {to_dtype(dtype).name}")
-    a, b = complex(start), complex(end)
+    if isinstance(steps, complex) or is_complex(steps):
+        raise TypeError(f"linspace: {steps!r} is not a number of steps")
+    ends: list[Any] = [bound.detach() if isinstance(bound, Array) else complex(bound) for bound in (start, stop)]
+    if device is None:
+        device = next((bound.device for bound in ends if isinstance(bound, Array)), None)
+    split = [
+        (one.real, one.imag) if is_complex(one) or isinstance(one, complex) else (one, one.zeros_like()) for one in ends
+    ]
     make = plain_class(cls).linspace
-    re, im = make(a.real, b.real, steps, dtype=kind, **kwargs), make(a.imag, b.imag, steps, dtype=kind, **kwargs)
-    return _leaf(composed(re, im), wish)
+    re, im = (make(first, last, steps, device, kind) for first, last in zip(*split, strict=True))
+    return _leaf(composed(re, im), requires_grad)
 
 
 def drawn(name: str, scale: float = 1.0) -> Callable[..., Any]:

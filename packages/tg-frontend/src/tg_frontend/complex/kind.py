@@ -13,7 +13,7 @@ from ..keywords import Beside, checked, no_complex
 from . import gradients, writing
 from .componentwise import conj
 from .parts import composed, is_complex
-from .table import KEPT, KEPT_OPERATORS, OPERATORS, RULES
+from .table import KEPT, KEPT_OPERATORS, OF_ELEMENTS, OPERATORS, RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ _DEEPEST = 8
 def _refusing(name: str) -> Callable[..., Any]:
     def method(*args: Any, **kwargs: Any) -> Any:
         raise no_complex(name)
+
+    method.__name__ = name
+    return method
+
+
+def _misplaced(name: str) -> Callable[..., Any]:
+    def method(*args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{name}: an argument is complex that tells how, not what is computed with")
 
     method.__name__ = name
     return method
@@ -156,4 +164,9 @@ def instead(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callabl
     if name in OPERATORS:
         name = name.strip("_")
         name = {"truediv": "div"}.get(name, name)
-    return _rule(name) if name in RULES else _refusing(name)
+    if name not in RULES:
+        return _refusing(name)
+    if name in OF_ELEMENTS and isinstance(args[0], Array) and not is_complex(args[0]):
+        return _misplaced(name)
+    rule: Callable[..., Any] = _rule(name)
+    return rule

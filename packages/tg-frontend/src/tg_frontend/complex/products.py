@@ -9,7 +9,7 @@ from ..ops import decompositions
 from .algebra import minus, plus
 from .arithmetic import add, mul
 from .componentwise import alike, conj
-from .parts import Parts, as_kind, is_complex, joint, made, operands, parts_of, plain_class, tensor
+from .parts import Parts, as_kind, is_complex, joint, made, parts_of, plain_class, tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ def bilinear(name: str) -> Callable[..., Any]:
     """A method of two tensors that is linear in each."""
 
     def method(t: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        a, b = operands(t, tensor(x, t, name), name)
+        given = t, tensor(x, t, name)
+        kind = part_dtype(joint(given, name))
+        a, b = (as_kind(parts_of(one, one, name), kind) for one in given)
 
         def one(left: Any, right: Any) -> Any:
             return None if left is None or right is None else getattr(left, name)(right, *args, **kwargs)

@@ -133,6 +133,9 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "_repr_html_": reading.html_of,
 }
 
+OF_ELEMENTS = frozenset("sum mean prod cumsum cumprod var std norm any all count_nonzero".split())
+"""Methods of which no argument is complex but the tensor itself."""
+
 KEPT = frozenset(
     """
     no_grad enable_grad set_grad_enabled train manual_seed get_rng_state set_rng_state sequential stft istft

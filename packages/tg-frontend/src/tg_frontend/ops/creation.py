@@ -272,6 +272,9 @@ def _between(
 ) -> A:  # fmt: skip
     """As :func:`linspace`, where a bound is a tensor: one new axis in front of the bounds' own."""
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
+    for bound in (start, stop):
+        if isinstance(bound, complex) or (isinstance(bound, Array) and bound.dtype.kind == "complex"):
+            raise TypeError(f"linspace: complex bounds of {kind.name}")
     given = next(bound for bound in (start, stop) if isinstance(bound, Array))
     name = placed(device) if device is not None else given.device
     wide = sum_acc_dtype(kind) if kind.kind == "float" else dtypes.float64

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tg_dtype import dtypes
+
 from ..array.array import A, Array
 from ..array.base import DTypeLike
 from .creation import empty, full, ones, placed_like, zeros
@@ -49,8 +51,15 @@ def new_tensor(
     name, kind = placed_like(x, device, dtype)
     if isinstance(data, Array):
         return type(x)(data.detach().clone().to(name).cast(kind).lazydata, requires_grad=requires_grad)
-    made = type(x)(data, device=name)
+    made = type(x)(data, name, kind if _is_wide(data) else None)
     return type(x)(made.cast(kind).lazydata, requires_grad=requires_grad)
+
+
+def _is_wide(data: Any) -> bool:
+    """Whether Python numbers are among the data that only an unsigned dtype has."""
+    if isinstance(data, (list, tuple)):
+        return any(map(_is_wide, data))
+    return isinstance(data, int) and data > dtypes.max(dtypes.int64)
 
 
 def new_zeros(

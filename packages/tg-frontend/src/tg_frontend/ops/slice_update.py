@@ -130,6 +130,8 @@ def masked_scatter(x: A, mask: A, source: A) -> A:
 def put(x: A, index: A, source: A, accumulate: bool = False) -> A:
     """This tensor with elements of ``source`` at positions of the flattened tensor.
 
+    A position outside of it is left out: it cannot be checked before it is computed.
+
     Args:
       index: integers; negative ones count from the end.
       source: a value for each.

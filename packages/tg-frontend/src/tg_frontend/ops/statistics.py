@@ -46,6 +46,8 @@ def var_mean(x: A, axis: Axes = None, *, keepdim: bool = False, correction: floa
       (Tensor([2., 2.]), Tensor([2., 3.]))
     """
     less: Any = 1 if correction is None else correction
+    if isinstance(less, complex) or getattr(less, "is_complex", bool)():
+        raise TypeError(f"var: the correction is a real number, got {less!r}")
     if isinstance(axis, bool):  # PyTorch's ``unbiased``, by position
         less, axis = int(axis), None
     axes = axes_of(x, axis, "var")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -238,8 +239,10 @@ class Buffer:
         elif opaque is not None and self._allocator is not None:
             self._allocator.free(opaque, self.nbytes, self.options)
 
-    def __del__(self) -> None:
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         # views hold their base, so none is left (or all are garbage together)
+        if finalizing():  # memory goes with the process, and the names of modules are gone
+            return
         try:
             if self._refs <= 0:
                 return
