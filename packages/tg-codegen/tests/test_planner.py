@@ -139,6 +139,20 @@ def test_threads_divide_the_outermost_loop(outer: int, inner: int, divided: str)
     assert [a.kind for a in serial] == [Kind.THREAD, Kind.LOOP] and serial[0].name == divided
 
 
+@pytest.mark.parametrize(("apart", "order"), [(True, ["i0", "i1"]), (False, ["i1", "i0"])])
+def test_a_thread_reads_long_runs(apart: bool, order: list[str]) -> None:
+    """Where rows of several tables are divided, each thread has a run of each table; not if tables are interleaved."""
+    tables, rows, width = 3, 1001, 200
+    where = ST((tables, rows, width)) if apart else ST((rows, tables, width)).permute((1, 0, 2))
+    total = A.reduce(A.load(1, F32, where), Ops.ADD, (2,))
+    out = ST((rows, tables, 1)).permute((1, 0, 2))  # so that they are not one dimension
+    sizes = (BufferArg(F32, tables * rows), BufferArg(F32, tables * rows * width))
+    nest = planned(A.sink((A.store(0, out, total),), sizes), replace(SMALL, threads=4))
+    serial = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)]
+    divided = next(a.root.name for a in serial if a.kind is Kind.THREAD)
+    assert [a.root.name for a in serial][:2] == order and divided == "i1"
+
+
 def batched(b: int, m: sint, n: int, k: int) -> LazyOp:
     """``b`` products of (m, k) with (n, k), which is turned: what is read of it is packed."""
     shape, most = (b, m, n, k), m if isinstance(m, int) else m.vmax

@@ -213,7 +213,30 @@ def test_the_second_walk_fetches_the_next_row() -> None:
 def test_one_walk_fetches_nothing() -> None:
     x = A.load(1, F32, ST((64, 256)))
     ast = A.sink((A.store(0, ST((64, 1)), A.reduce(x, Ops.ADD, (1,))),), (BufferArg(F32, 64), BufferArg(F32, 64 * 256)))
-    assert not any(u.op is UOps.PREFETCH for u in kernel(ast).uops)
+    still = replace(SMALL, cpu=replace(CPUCosts(), run_ahead_bytes=0))
+    assert not any(u.op is UOps.PREFETCH for u in kernel(ast, still).uops)
+
+
+@pytest.mark.parametrize(("width", "room", "whole"), [(64, 64, True), (64, 67, False), (16, 64, False)])
+@pytest.mark.parametrize("across", [False, True])
+def test_one_long_run_is_fetched_ahead(width: int, room: int, whole: bool, across: bool) -> None:
+    """Rows of a cache of keys or values, each for several heads, which are in registers; rows with gaps are not."""
+    rows, heads = 61, 3
+    part = ST((2, rows, room)).shrink(((0, 2), (0, rows), (0, width)))
+    shape = (2, heads, rows, width)
+    x = A.load(1, F32, part.reshape((2, 1, rows, width)).expand(shape))
+    like = (2, heads, rows, 1) if across else (2, heads, 1, width)
+    y = A.load(2, F32, ST(like).expand(shape))
+    total = A.reduce(A.alu(Ops.MUL, x, y), Ops.ADD, (2,) if across else (3,))
+    out = (2, heads, 1, width) if across else (2, heads, rows, 1)
+    count = 2 * heads * (width if across else rows)
+    sizes = (count, 2 * rows * room, 2 * heads * (rows if across else width))
+    buffers = tuple(BufferArg(F32, size) for size in sizes)
+    spec = kernel(A.sink((A.store(0, ST(out), total),), buffers))
+    assert any(str(action).startswith("prefetch") for action in spec.actions) is whole
+    values, others = normal(2, rows, room), normal(*like)
+    want = (values[:, None, :, :width] * others).sum(2 if across else 3)
+    np.testing.assert_allclose(run(spec, values, others).reshape(want.shape), want, rtol=1e-4, atol=1e-4)
 
 
 def test_rows_in_the_cache_are_not_fetched() -> None:
@@ -321,7 +344,7 @@ def test_columns_are_reduced_row_by_row(shape: tuple[int, int, int], op: Ops, th
 def test_few_columns_stay_in_registers() -> None:
     target = Target(vector_bytes=32, registers=16, l2_bytes=1 << 12)
     spec = compile_ast(columns(1, 64, 64), LLVMRenderer(target))
-    assert [str(a) for a in spec.actions] == ["split(i0, 8, VECTOR)", "mark(i0, UPCAST)"]
+    assert [str(a) for a in spec.actions] == ["split(i0, 8, VECTOR)", "mark(i0, UPCAST)", "prefetch(0, 4096)"]
     x = normal(1, 64, 64)
     np.testing.assert_allclose(run(spec, x).reshape(1, 64), x.sum(1), rtol=1e-4, atol=1e-4)
 

@@ -63,7 +63,11 @@ class CPUPlanner(Packer):
         self.alike: list[Root] = []
 
     def thread(self) -> None:
-        """Divides the outermost serial output loop that is long enough among the threads; the longest if none is."""
+        """Divides the outermost serial output loop that is long enough among the threads; the longest if none is.
+
+        It goes to the outside, unless what it reads lies apart for each iteration of the loops around it: where it is,
+        a thread reads one long run of each; outside, it would go from one to the other all the time.
+        """
         if not self.threaded:
             return
         serial = [a for a in self.nest.axes if a.kind is Kind.LOOP]
@@ -80,9 +84,17 @@ class CPUPlanner(Packer):
         long = [a for a in reached if upper(a.extent) >= self.target.threads]
         enough = [a for a in long if self.enough(a)] or long
         axis = enough[0] if enough else max(reached, key=lambda a: upper(a.extent))
-        if axis is not serial[0] and not self.nest.stages:
+        around = {a.root for a in serial[: serial.index(axis)]}
+        if around and not self.nest.stages and not self.apart(axis.root, around):
             self.do(Outermost(axis.name))
         self.do(Mark(axis.name, Kind.THREAD))
+
+    def apart(self, inner: Variable, around: set[Variable]) -> bool:
+        """Whether a reduction's reads along a loop are of memory that lies apart for each iteration of those around."""
+        reads = [load.arg[1] for load in self.loads if inner in load.free]
+        return bool(self.reductions and reads) and all(
+            (step := coefficient(index, inner)) is not None and (far := coefficient(index, outer)) is not None
+            and abs(far) > abs(step) > 0 for index in reads for outer in around)
 
     def elementwise(self) -> None:
         """No reduction: contiguous vectors, a few at a time."""

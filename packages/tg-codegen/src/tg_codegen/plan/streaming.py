@@ -8,7 +8,7 @@ from math import gcd, prod
 from tg_shape import Variable, coefficient, upper
 
 from ..machine.target import Target
-from ..nest.nest import Kind, Nest, NodeOp
+from ..nest.nest import Kind, Nest, Node, NodeOp
 from .actions import (
     ActionError,
     Foresee,
@@ -40,6 +40,9 @@ TILES_AHEAD = 2
 """Tiles of a block's row that are fetched ahead: one is read meanwhile, one is on its way."""
 TRANSPOSED_VECTORS = 16
 """Vectors of a tile that is transposed in registers, at the most: more are more code, whatever the registers hold."""
+OF_L2 = 4
+"""Of what takes at least this part of the second-level cache, the next kernel to read it finds nothing there: others
+have been between."""
 SUMMED_ROWS = 4
 """Rows that are added to partial results at a time, and vectors of each: 4 by 4, so that each partial result is
 loaded and stored once for four terms."""
@@ -169,19 +172,27 @@ def runs_ahead(nest: Nest, target: Target) -> list[LoopAction]:
         return []
     found: dict[int, LoopAction] = {}
     for number, load in enumerate(loads_of(nest)):
-        slot, index, valid = load.arg
-        side = (Kind.VECTOR, Kind.LANES, Kind.CONTRACT)
-        lanes = [a for a in nest.axes if a.kind in side and a.stride == 1]
-        lane = next((a for a in lanes if coefficient(index, a.root) == 1), None)
-        serial = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD, Kind.REDUCE) and upper(a.extent) > 1]
-        walks = [a for a in serial if a.root in load.free]
-        if lane is None or not walks or walks[-1].root is not lane.root or not isinstance(valid, int):
-            continue
-        once = all(r.var in load.free or upper(r.extent) == 1 for r in nest.roots.values())
+        slot, _, valid = load.arg
         nbytes = prod(upper(nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
-        if once and not nest.buffers[slot].internal and nbytes > target.l2_bytes:
-            found.setdefault(slot, Prefetch(number, target.cpu.run_ahead_bytes // load.dtype.itemsize))
+        if isinstance(valid, int) and not nest.buffers[slot].internal and walked_once(nest, load):
+            if nbytes > target.l2_bytes // OF_L2:
+                found.setdefault(slot, Prefetch(number, target.cpu.run_ahead_bytes // load.dtype.itemsize))
     return list(found.values())
+
+
+def walked_once(nest: Nest, load: Node) -> bool:
+    """Whether a load reads one run of memory with vectors, each iteration of its loops going on where one ended."""
+    walks = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD, Kind.REDUCE) and upper(a.extent) > 1]
+    if not walks or any(a.root not in load.free for a in walks):
+        return False  # what is not in its index is in registers
+    run, vectors = 1, False
+    steps = [(by * a.stride, a) for a in nest.axes if a not in walks and (by := coefficient(load.arg[1], a.root))]
+    for step, axis in sorted(steps, key=lambda found: found[0]):
+        if step == run:
+            run *= upper(axis.extent)
+            vectors |= axis.kind in (Kind.VECTOR, Kind.LANES, Kind.CONTRACT)
+    by = coefficient(load.arg[1], walks[-1].root)
+    return vectors and by is not None and by * walks[-1].stride == run
 
 
 def foresees(nest: Nest, target: Target) -> list[LoopAction]:
