@@ -1,0 +1,165 @@
+"""Instructions of lanes that are no lane's own, and all that is executed without a specification of one lane.
+
+Sources: AMD, "RDNA3 Instruction Set Architecture", 16.8 and 16.10; "AMD Instinct CDNA4 Instruction Set Architecture",
+12.8 (swaps of rows) and 12.7 (V_PK_MOV_B32).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tg_hcq.simulate.amd.architecture import architecture
+from tg_hcq.simulate.amd.isa import Row, table
+from tg_hcq.simulate.amd.testing.lanes import LanesBench, rule_of
+from tg_hcq.simulate.engine import Status, Wave
+
+ARCHS = (("gfx1030", 32), ("gfx1030", 64), ("gfx1100", 32), ("gfx1100", 64), ("gfx1201", 32), ("gfx1201", 64),
+         ("gfx942", 64), ("gfx950", 64))  # fmt: skip
+ELSEWHERE = {
+    r"v_(wmma|swmmac|mfma|smfmac)_.*": "test_amd_matrices.py", r"v_s_(exp|log|rcp|rsq|sqrt)_f32": "test_amd_lanes.py",
+    r"v_(readlane|readfirstlane|writelane)_b32": "test_amd_lanes.py", r"v_nop": "it does nothing",
+}  # fmt: skip
+"""What else has no specification of a lane, and where it is tested."""
+D, A, B = 3, 5, 7  # registers
+LOW, HIGH = 4, 5  # scalar registers
+
+Rows = list[list[int]]
+Expected = Callable[[list[int], list[int], int, int, dict[str, int]], tuple[list[int], list[int]]]
+"""What both rows become, of both rows before, the mask, the selections and the fields."""
+
+
+def gathered(crosses: bool) -> Expected:
+    """Of sixteen selections; what is not active is not read unless it is fetched, and then 0 or nothing is written."""
+
+    def expected(target: list[int], row: list[int], mask: int, selections: int, fields: dict[str, int]
+                 ) -> tuple[list[int], list[int]]:  # fmt: skip
+        found = list(target)
+        fetches, zeros = fields["src0_modifiers"] & 4, fields["src1_modifiers"] & 4
+        for lane in range(len(row)):
+            source = lane // 16 * 16 + (selections >> 4 * (lane % 16) & 15)
+            source = source ^ 16 if crosses else source
+            if not mask >> lane & 1:
+                continue
+            if fetches or mask >> source & 1:
+                found[lane] = row[source]
+            elif zeros:
+                found[lane] = 0
+        return found, row
+
+    return expected
+
+
+def halves(target: list[int], row: list[int], mask: int, _: int, __: dict[str, int]) -> tuple[list[int], list[int]]:
+    """The halves of a wave of 64."""
+    if len(row) == 32:
+        return target, row
+    return [row[lane ^ 32] if mask >> lane & 1 else target[lane] for lane in range(64)], row
+
+
+def swapped(target: list[int], row: list[int], mask: int, _: int, __: dict[str, int]) -> tuple[list[int], list[int]]:
+    """Both registers, where lanes are active."""
+    first = [b if mask >> lane & 1 else a for lane, (a, b) in enumerate(zip(target, row, strict=True))]
+    return first, [a if mask >> lane & 1 else b for lane, (a, b) in enumerate(zip(target, row, strict=True))]
+
+
+def groups(size: int) -> Expected:
+    """Every other group of lanes of the first register, with the one before it of the second."""
+
+    def expected(target: list[int], row: list[int], mask: int, _: int, __: dict[str, int]
+                 ) -> tuple[list[int], list[int]]:  # fmt: skip
+        first, second = list(target), list(row)
+        for start in range(0, 64, 2 * size):
+            first[start + size : start + 2 * size] = row[start : start + size]
+            second[start : start + size] = target[start + size : start + 2 * size]
+        return first, second
+
+    return expected
+
+
+INSTRUCTIONS: dict[str, tuple[Expected, bool]] = {
+    "v_permlane16_b32": (gathered(False), True), "v_permlanex16_b32": (gathered(True), True),
+    "v_permlane64_b32": (halves, True), "v_swap_b32": (swapped, True),
+    "v_permlane16_swap_b32": (groups(16), False), "v_permlane32_swap_b32": (groups(32), False),
+}  # fmt: skip
+"""What they do, and whether some lanes may be inactive."""
+
+
+def row_of(arch: str, name: str) -> Row:
+    return next(r for r in table(arch) if r.name == name and r.encoding in ("VOP1", "VOP3", "VOP3P"))
+
+
+CASES = [(arch, lanes, name) for arch, lanes in ARCHS for name in INSTRUCTIONS
+         if any(row.name == name for row in table(arch))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arch", "lanes", "name"), CASES)
+def test_lanes_change_places(arch: str, lanes: int, name: str) -> None:
+    bench, rng = LanesBench(architecture(arch, lanes)), random.Random(f"{arch} {lanes} {name}")
+    expected, partly = INSTRUCTIONS[name]
+    ones = (1 << lanes) - 1
+    for _ in range(40):
+        wave = Wave(bench.layout, rng=rng)
+        before = {n: [rng.getrandbits(32) for _ in range(lanes)] for n in range(16)}
+        for number, values in before.items():
+            wave.set_row(number, values)
+        wave.exec = mask = rng.choice([ones, rng.getrandbits(lanes), 1 << rng.randrange(lanes), 0]) if partly else ones
+        selections = rng.getrandbits(64)
+        wave.set_scalar("s", selections & 0xFFFFFFFF, LOW)
+        wave.set_scalar("s", selections >> 32, HIGH)
+        fields = {"vdst": D, "src0": 256 + A, "src1": LOW, "src2": HIGH,
+                  "src0_modifiers": 4 * rng.getrandbits(1), "src1_modifiers": 4 * rng.getrandbits(1)}  # fmt: skip
+        assert bench.run(wave, row_of(arch, name), fields) is Status.BUDGET
+        before[D], before[A] = expected(before[D], before[A], mask, selections, fields)
+        assert {n: list(wave.row(n)) for n in before} == before, (name, hex(mask))
+
+
+@pytest.mark.parametrize("name", ["v_permlane16_swap_b32", "v_permlane32_swap_b32"])
+def test_rows_of_some_lanes_are_not_swapped(name: str) -> None:
+    bench = LanesBench(architecture("gfx950", 64))
+    wave = Wave(bench.layout, rng=random.Random(1))
+    wave.exec = (1 << 64) - 2
+    assert bench.run(wave, row_of("gfx950", name), {"vdst": D, "src0": 256 + A}) is Status.FAULT
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_two_registers_from_two_pairs(arch: str) -> None:
+    """V_PK_MOV_B32: OP_SEL says which of each pair; a pair may be scalar."""
+    bench, rng = LanesBench(architecture(arch, 64)), random.Random(arch)
+    for _ in range(40):
+        wave = Wave(bench.layout, rng=rng)
+        before = {n: [rng.getrandbits(32) for _ in range(64)] for n in range(16)}
+        for number, values in before.items():
+            wave.set_row(number, values)
+        scalars = [rng.getrandbits(32) for _ in range(4)]
+        for number, value in enumerate(scalars):
+            wave.set_scalar("s", value, 8 + number)
+        wave.exec = mask = rng.choice([(1 << 64) - 1, rng.getrandbits(64)])
+        picks, of_scalar = [rng.getrandbits(1) for _ in range(2)], rng.randrange(3)
+        sources = [8 if of_scalar == 0 else 256 + 4, 10 if of_scalar == 1 else 256 + 6]
+        fields = {"vdst": 2, "src0": sources[0], "src1": sources[1],
+                  "src0_modifiers": 8 | 4 * picks[0], "src1_modifiers": 8 | 4 * picks[1]}  # fmt: skip
+        assert bench.run(wave, row_of(arch, "v_pk_mov_b32"), fields) is Status.BUDGET
+        for lane in range(64):
+            if mask >> lane & 1:
+                for which, (source, pick) in enumerate(zip(sources, picks, strict=True)):
+                    value = scalars[source - 8 + pick] if source < 256 else before[source - 256 + pick][lane]
+                    before[2 + which][lane] = value
+        assert {n: list(wave.row(n)) for n in before} == before
+
+
+def test_nothing_is_executed_without_a_specification_or_a_test() -> None:
+    """Of arithmetic of lanes, on every architecture."""
+    covered, reasons = {*INSTRUCTIONS, "v_pk_mov_b32"}, set[str]()
+    for arch, lanes in ARCHS:
+        handlers = {name.partition(".")[0] for name in LanesBench(architecture(arch, lanes)).instructions.handlers}
+        names = {half for row in table(arch) if row.encoding.startswith("VOP")
+                 for half in row.name.replace("v_dual_", "v_").split(" :: ")}  # fmt: skip
+        for name in sorted((names & handlers) - covered):
+            where = {pattern for pattern in ELSEWHERE if re.fullmatch(pattern, name)}
+            assert where or rule_of(name, arch) is not None, f"{name} of {arch} has no specification"
+            reasons |= where
+    assert reasons == set(ELSEWHERE)
