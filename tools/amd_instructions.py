@@ -10,6 +10,7 @@ few immediates make sense for, are executed if they have a handler.
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 import sys
@@ -19,7 +20,8 @@ from pathlib import Path
 
 from tg_hcq.simulate.amd.architecture import architecture
 from tg_hcq.simulate.amd.isa import Row, table
-from tg_hcq.simulate.amd.testing.lanes import LanesBench
+from tg_hcq.simulate.amd.testing.folding import folded
+from tg_hcq.simulate.amd.testing.lanes import LanesBench, rule_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "amd_instructions.md"
 ARCHS = {"gfx1030": 32, "gfx1100": 32, "gfx1201": 32, "gfx942": 64, "gfx950": 64}
@@ -42,13 +44,19 @@ where they stand and what they are. Names are counted once for each architecture
 
 """
 
+ONE_ORACLE = """What is executed in a lane is compared with a specification in Python's integers and correctly rounded
+floats, with each modifier. Where LLVM folds constants, the specification is compared with that, too. It does not for
+these, whose specification has nothing but the manuals to agree with.
+"""
+
 
 def family(row: Row) -> str:
     """Where an instruction is listed."""
     return next((name for pattern, name in FAMILIES.items() if re.fullmatch(pattern, row.encoding)), OTHERS)
 
 
-def executed(arch: str) -> Iterator[tuple[str, str, bool]]:
+@functools.cache
+def executed(arch: str) -> list[tuple[str, str, bool]]:
     """Name and family of each instruction of an architecture, and whether it is executed."""
     bench, found = LanesBench(architecture(arch, ARCHS[arch])), dict[str, tuple[str, bool]]()
     for row in table(arch):
@@ -59,8 +67,7 @@ def executed(arch: str) -> Iterator[tuple[str, str, bool]]:
         done = any(draws) or (row.encoding.startswith("SOP") and row.name in bench.instructions.handlers)
         for name in names:
             found[name] = family(row), done or found.get(name, ("", False))[1]
-    for name, (where, done) in sorted(found.items()):
-        yield name, where, done
+    return [(name, where, done) for name, (where, done) in sorted(found.items())]
 
 
 def page() -> str:
@@ -88,7 +95,23 @@ def page() -> str:
             by_archs[tuple(those)].append(f"`{name}`")
         for archs, names in sorted(by_archs.items(), key=lambda item: [list(ARCHS).index(a) for a in item[0]]):
             lines.append(f"- {', '.join(archs)}: {', '.join(names)}")
+    lines += ["", "## One oracle", "", ONE_ORACLE, *once()]
     return HEAD + "\n".join(lines) + "\n"
+
+
+def once() -> Iterator[str]:
+    """What is executed in a lane and LLVM does not fold, as lines of the page."""
+    found = defaultdict[str, list[str]](list)
+    for arch in ARCHS:
+        for name, where, done in executed(arch):
+            plain = name.replace("v_dual_", "v_")
+            if done and where == "Arithmetic of lanes" and rule_of(plain, arch) is not None and folded(plain) is None:
+                found[plain].append(arch)
+    by_archs = defaultdict[tuple[str, ...], list[str]](list)
+    for name, archs in sorted(found.items()):
+        by_archs[tuple(dict.fromkeys(archs))].append(f"`{name}`")
+    for those, names in sorted(by_archs.items(), key=lambda item: [list(ARCHS).index(a) for a in item[0]]):
+        yield f"- {', '.join(those)}: {', '.join(names)}"
 
 
 def main() -> None:
