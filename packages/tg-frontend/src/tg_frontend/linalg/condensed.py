@@ -15,8 +15,8 @@ from .compact import axis_of
 from .matrices import BLOCK, adjoint, column, numbers, row
 
 
-def _nothing(count: int, m: int, like: Tensor) -> Tensor:
-    return Tensor.zeros(count, m, BLOCK, dtype=like.dtype, device=like.device).contiguous()
+def _nothing(count: int, m: int, size: int, like: Tensor) -> Tensor:
+    return Tensor.zeros(count, m, size, dtype=like.dtype, device=like.device).contiguous()
 
 
 def _times(thin: Tensor, x: Tensor) -> Tensor:
@@ -43,13 +43,14 @@ def tridiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
       product of, (blocks, count, n or more, size).
     """
     count, n, _ = a._ints()
-    more = -n % BLOCK
-    rows, inside = numbers(n + more, a), numbers(BLOCK, a)
+    size = min(BLOCK, n)
+    more = -n % size
+    rows, inside = numbers(n + more, a), numbers(size, a)
 
     def block(rest: Tensor, j: Tensor) -> tuple[Tensor, Any]:
         def step(state: Any, i: Tensor) -> tuple[Any, Any]:
             v, w = state  # the matrix is now rest - v @ w.T - w @ v.T
-            k, beyond = j * BLOCK + i, rows > j * BLOCK + i
+            k, beyond = j * size + i, rows > j * size + i
             here = (column(rest, k) - _times(v, row(w, k)) - _times(w, row(v, k))).contiguous()
             axis, beside = axis_of(beyond.where(here, 0), rows, k + 1)
             axis = axis.contiguous()
@@ -59,12 +60,12 @@ def tridiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             new = (inside == i).where(axis.unsqueeze(2), v), (inside == i).where(other.unsqueeze(2), w)
             return new, ((rows == k).where(here, 0).sum(1), beside.squeeze(1))
 
-        start = _nothing(count, n + more, a), _nothing(count, n + more, a)
+        start = _nothing(count, n + more, size, a), _nothing(count, n + more, size, a)
         (v, w), found = scan(step, start, inside)
         return rest - Tensor.cat(v, w, dim=2) @ adjoint(Tensor.cat(w, v, dim=2)), (v, *found)
 
     padded = a.pad(((0, 0), (0, more), (0, more))).contiguous()
-    _, (axes, along, beside) = scan(block, padded, numbers((n + more) // BLOCK, a))
+    _, (axes, along, beside) = scan(block, padded, numbers((n + more) // size, a))
     return _in_order(along, n), _in_order(beside, n - 1), axes
 
 
@@ -76,17 +77,21 @@ def bidiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
       the products of, (blocks, count, m or more, size) and (blocks, count, n or more, size).
     """
     count, m, n = a._ints()
-    high, wide = m + -m % BLOCK, n + -n % BLOCK
-    rows, columns, inside = numbers(high, a), numbers(wide, a), numbers(BLOCK, a)
+    size = min(BLOCK, n)
+    high, wide = m + -m % size, n + -n % size
+    rows, columns, inside = numbers(high, a), numbers(wide, a), numbers(size, a)
 
     def block(rest: Tensor, j: Tensor) -> tuple[Tensor, Any]:
+        across = adjoint(rest).contiguous()  # products with rows are read along rows
+
         def step(state: Any, i: Tensor) -> tuple[Any, Any]:
             v, y, x, u = state  # the matrix is now rest - v @ y.T - x @ u.T
-            k, own = j * BLOCK + i, inside == i
+            k, own = j * size + i, inside == i
             here = (column(rest, k) - _times(v, row(y, k)) - _times(x, row(u, k))).contiguous()
             left, along = axis_of((rows >= k).where(here, 0), rows, k)
             left = left.contiguous()
-            reached = (rest * left.unsqueeze(2)).sum(1) - _times(y, _along(v, left)) - _times(u, _along(x, left))
+            reached = (across @ left.unsqueeze(2)).squeeze(2)
+            reached = reached - _times(y, _along(v, left)) - _times(u, _along(x, left))
             reached = (columns > k).where(reached, 0)
             v, y = own.where(left.unsqueeze(2), v).contiguous(), own.where(reached.unsqueeze(2), y).contiguous()
             here = (row(rest, k) - _times(y, row(v, k)) - _times(u, row(x, k))).contiguous()
@@ -98,10 +103,10 @@ def bidiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
             x, u = own.where(reached.unsqueeze(2), x), own.where(right.unsqueeze(2), u)
             return (v, y, x, u), (along.squeeze(1), above.squeeze(1))
 
-        tall, flat = _nothing(count, high, a), _nothing(count, wide, a)
+        tall, flat = _nothing(count, high, size, a), _nothing(count, wide, size, a)
         (v, y, x, u), found = scan(step, (tall, flat, tall, flat), inside)
         return rest - Tensor.cat(v, x, dim=2) @ adjoint(Tensor.cat(y, u, dim=2)), (v, u, *found)
 
     padded = a.pad(((0, 0), (0, high - m), (0, wide - n))).contiguous()
-    _, (left, right, along, above) = scan(block, padded, numbers(wide // BLOCK, a))
+    _, (left, right, along, above) = scan(block, padded, numbers(wide // size, a))
     return _in_order(along, n), _in_order(above, n - 1), left, right

@@ -18,7 +18,7 @@ from .matrices import epsilon, eye, numbers
 from .secular import Poles, solved
 
 _ROUND = 16
-"""Bidiagonal matrices are made as long as a multiple of it, as vectors are."""
+"""Bidiagonal matrices that are longer are made as long as a multiple of it, as vectors are."""
 
 
 class _Pieces(NamedTuple):
@@ -126,7 +126,7 @@ def singular(d: Tensor, e: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tenso
       They, and the left and the right singular vectors (count, n, n); without ``vectors`` nothing of use beside them.
     """
     n = d._ints()[1]
-    more = _ROUND - n % _ROUND  # at least one, for the null space of all
+    more = _ROUND - n % _ROUND if n > _ROUND else 1  # for the null space of all
     length = n + more
     d, e = d.pad(((0, 0), (0, more))).contiguous(), Tensor.cat(e, d[:, :1] * 0, dim=1).pad(((0, 0), (0, more)))
     norm = d.abs().max(1, keepdim=True) + e.abs().max(1, keepdim=True)
