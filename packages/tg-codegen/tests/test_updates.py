@@ -201,6 +201,27 @@ def test_features_have_lanes() -> None:
     assert [b.written for b in spec.buffers] == [True, False, False]
 
 
+def columns(count: int, values: int, places: int) -> LazyOp:
+    """Numbers added to places of the row that they are of, of a table of as many rows."""
+    where = ST((count, places)).reshape((count, 1, places)).expand((count, values, places))
+    index = A.load(2, I32, ST((count, values)))
+    update = A.update(0, where, A.load(1, I32, ST((count, values))), index, Ops.ADD)
+    sizes = (count * places, count * values, count * values)
+    return A.sink((update,), tuple(BufferArg(I32, size) for size in sizes))
+
+
+@pytest.mark.parametrize(("count", "values", "places"), [(1, 31, 7), (3, 5, 1), (13, 37, 5), (29, 64, 64)])
+def test_rows_side_by_side(count: int, values: int, places: int) -> None:
+    """Numbers of a row may meet, and wait for one another; those of other rows are done meanwhile."""
+    ast = columns(count, values, places)
+    spec = compile_ast(ast, CPU)
+    copies = any("UPCAST" in str(action) for action in spec.actions)
+    assert copies == (count // CPU.target.threads >= 2)
+    memory = memory_of(ast, count)
+    want = expected(ast, memory)
+    assert computed(spec, memory) == want
+
+
 def placed(values: int, rows: int) -> LazyOp:
     """Each value of a row at the place in a row of a table that an index says; no two are for one place."""
     index = A.load(2, I32, ST((rows, values)))

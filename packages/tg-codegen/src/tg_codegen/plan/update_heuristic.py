@@ -36,6 +36,7 @@ class UpdatePlanner(Planner):
                 most = self.target.cpu.updated_vectors
                 whole = (n for n in range(most, 1, -1) if isinstance(extent, int) and extent % n == 0)
                 self.cut(root.var, next(whole, 1), Kind.UPCAST)
+        self.rows_at_once()
         if self.threaded:
             loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and self.divides(a)]
             if not loops and self.store.update.distinct:
@@ -47,6 +48,16 @@ class UpdatePlanner(Planner):
         if loops and self.target.prefetches and table.size * table.dtype.itemsize > self.target.l2_bytes:
             self.do(Foresee(loops[-1].name, self.target.cpu.misses))
         return self.actions
+
+    def rows_at_once(self) -> None:
+        """Updates several rows side by side, where what meets in a row waits for what was written there before."""
+        loops, separate, update = self.nest.axes, {root.var for root in self.separate}, self.store.update
+        if len(loops) < 2 or any(a.kind is not Kind.LOOP for a in loops) or update is None or update.distinct:
+            return
+        *_, rows, walk = loops
+        if rows.root in separate and walk.root not in separate:
+            many = min(self.target.cpu.updated_vectors, upper(rows.extent) // self.target.threads)
+            self.cut(rows.root, many, Kind.UPCAST)
 
     def divide(self, axis: Axis) -> None:
         """Gives each thread one part of a loop, and the rest of the loop its place: an index is read once a thread."""
