@@ -51,12 +51,15 @@ def test_sdma_copies_fills_waits_and_tells(arch: str) -> None:
         1, 4095, 0, *there, low, high,  # COPY_LINEAR
         2, low + 4096, high, 1, 0xAAAA, 0xBBBB,  # WRITE of two words
         2 << 30 | 11, low + 4104, high, 0x5A5A5A5A, 7,  # CONST_FILL of two words
+        47 << 25 | 10, here[0] + 8, here[1], 0xFFFFFFFF, 0xFFFFFFFF, 0, 0, 0,  # ATOMIC: adds -1
         5, here[0] + 4, here[1], 77,  # FENCE
     )  # fmt: skip
+    flags[2], flags[3] = 0, 1
     until(lambda: queue.read[0] == 0)
     assert flags[1] == 0
     flags[0] = 1
     until(lambda: flags[1] == 77)
+    assert flags.read(2, 2) == [0xFFFFFFFF, 0]
     assert copied.read(0, 1024) == [index * 3 for index in range(1024)]
     assert copied.read(1024, 5) == [0xAAAA, 0xBBBB, 0x5A5A5A5A, 0x5A5A5A5A, 0]
     until(lambda: queue.read[0] == queue.count * 4)

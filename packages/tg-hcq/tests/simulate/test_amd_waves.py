@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -92,6 +93,19 @@ def test_unknown_mode_is_refused() -> None:
     """Handlers that keep subnormals do not run where they are flushed."""
     with pytest.raises(EngineFault, match="MODE is 0xc0"):
         run(*code(), 64, 1, mode=0xC0)
+
+
+@pytest.mark.parametrize(("words", "float_"), [
+    ((0xBFB00000,), False),  # s_endpgm
+    ((0xBFB00000, 0x06000100, 0xBFB00000), False),  # a sum that nothing leads to
+    ((0xBFA20001, 0x06000100, 0xBFB00000), True),  # s_cbranch_scc1: either way
+    ((0xBFA10001, 0xBFB00000, 0x06000100, 0xBFB00000), True),  # s_cbranch_scc0: what is jumped to
+    ((0xBFA00001, 0x06000100, 0xBFB00000), False),  # s_branch
+    ((0xBE804800,), True),  # s_setpc_b64
+])
+def test_modes_do_not_matter_to_kernels_without_floats(words: tuple[int, ...], float_: bool) -> None:
+    with pytest.raises(EngineFault, match="MODE is 0xc0") if float_ else nullcontext():
+        run(struct.pack(f"<{len(words)}I", *words), 2, 64, 1, mode=0xC0)
 
 
 @pytest.mark.parametrize(("words", "why"), [

@@ -7,9 +7,6 @@ import weakref
 
 from ..engine import (
     AddressSpace,
-    EngineFault,
-    Fault,
-    FaultKind,
     HostileMachine,
     Launch,
     Machine,
@@ -21,24 +18,14 @@ from ..engine.launch import Group
 from ..engine.machine import Host
 from .architecture import architecture
 from .instructions import decoder
-from .registers import FLOATS
+from .modes import refuse_modes
 from .semantics import caches, instruction_set, waits
-
-
-def _refuse_modes(launch: Launch, group: Group) -> Group:
-    """Refuses modes of floats that the handlers do not obey yet."""
-    for wave in group.waves:
-        if wave.scalar("mode") & 0xFF != FLOATS:
-            why = f"MODE is {wave.scalar('mode'):#x}: other roundings and flushed subnormals are not executed yet"
-            raise EngineFault(Fault(
-                FaultKind.UNDECODABLE, launch.name, group.number, wave.index, launch.entry, detail=why))  # fmt: skip
-    return group
 
 
 class _Machine(Machine):
     def begin(self, launch: Launch, number: int, slot: int = 0) -> Group:
         """As of a machine."""
-        return _refuse_modes(launch, super().begin(launch, number, slot))
+        return refuse_modes(launch, super().begin(launch, number, slot), self.code)
 
 
 class _Hostile(HostileMachine):
@@ -48,7 +35,7 @@ class _Hostile(HostileMachine):
 
     def begin(self, launch: Launch, number: int, slot: int = 0) -> Group:
         """As of a hostile machine, with waves on the units of a workgroup processor."""
-        group = _refuse_modes(launch, super().begin(launch, number, slot))
+        group = refuse_modes(launch, super().begin(launch, number, slot), self.code)
         for wave in group.waves:
             wave.unit = (number * self.split + wave.index % self.split) % self.caches.units
         return group

@@ -67,10 +67,13 @@ class Server:
 
 
 def main(arguments: list[str]) -> None:
-    """Plays cards: their arch and how many, then descriptors: the connection, the caller and the caller's memory."""
-    arch, (gpus, connected, caller, memory) = arguments[0], map(int, arguments[1:])
+    """Plays cards: their arch and how many, then descriptors: the connection, the caller and the caller's memory.
+
+    The minor version of the kernel interface may follow.
+    """
+    arch, (gpus, connected, caller, memory, *version) = arguments[0], map(int, arguments[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller ends by it, and this process with the caller
-    server = Server(KfdSystem(arch, gpus, memory=memory))
+    server = Server(KfdSystem(arch, gpus, *version, memory=memory))
     control = socket.socket(fileno=connected)
     poll = select.poll()
     for fd in (connected, caller):

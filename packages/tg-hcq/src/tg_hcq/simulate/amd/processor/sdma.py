@@ -16,13 +16,19 @@ from .queue import Queue, Ring
 
 _HEADERS: Final[dict[int, ModuleType]] = {9: sdma_v4, 10: sdma_v5, 11: sdma_v6, 12: sdma_v6}
 
-NOP, COPY, WRITE, INDIRECT, FENCE, TRAP, POLL_REGMEM, CONST_FILL, TIMESTAMP, GCR_REQ = 0, 1, 2, 4, 5, 6, 8, 11, 13, 17
+NOP, COPY, WRITE, INDIRECT, FENCE, TRAP, POLL_REGMEM, ATOMIC, CONST_FILL, TIMESTAMP, GCR_REQ = (
+    0, 1, 2, 4, 5, 6, 8, 10, 11, 13, 17,
+)  # fmt: skip
 _NAMES: Final = {
     (NOP, 0): "NOP", (COPY, 0): "COPY_LINEAR", (WRITE, 0): "WRITE_UNTILED", (INDIRECT, 0): "INDIRECT",
     (FENCE, 0): "FENCE", (TRAP, 0): "TRAP", (POLL_REGMEM, 0): "POLL_REGMEM", (CONST_FILL, 0): "CONSTANT_FILL",
-    (TIMESTAMP, 2): "TIMESTAMP_GET_GLOBAL", (GCR_REQ, 0): "GCR_REQ",
+    (TIMESTAMP, 2): "TIMESTAMP_GET_GLOBAL", (GCR_REQ, 0): "GCR_REQ", (GCR_REQ, 1): "GCR_REQ", (ATOMIC, 0): "ATOMIC",
 }  # fmt: skip
-"""The packets that are played, by opcode and sub-opcode."""
+"""The packets that are played, by opcode and sub-opcode; what users ask of caches has a sub-opcode of its own
+(SDMA_SUBOP_USER_GCR of ROCR-Runtime's sdma_registers.h)."""
+
+ADD_64: Final = 47
+"""The only atomic that is played: TC_OP_ATOMIC_ADD_RTN_64 (``enum TC_OP`` in the headers of enumerations)."""
 
 _MUST_BE_ZERO: Final = ("encrypt", "tmz", "cpv", "backwards", "broadcast", "dst_sw", "src_sw", "sw", "vmid", "priv")
 _FOREVER: Final = 0xFFF
@@ -52,7 +58,7 @@ class CopyQueue(Queue):
             "NOP": lambda fields, more: None, "COPY_LINEAR": self._copy, "WRITE_UNTILED": self._write,
             "INDIRECT": self._indirect, "FENCE": self._fence, "TRAP": self._trap, "POLL_REGMEM": self._poll,
             "CONSTANT_FILL": self._fill, "TIMESTAMP_GET_GLOBAL": self._timestamp,
-            "GCR_REQ": lambda fields, more: None,
+            "GCR_REQ": lambda fields, more: None, "ATOMIC": self._atomic,
         }  # fmt: skip
 
     def place(self) -> str:
@@ -119,6 +125,12 @@ class CopyQueue(Queue):
         if fields.get("gpa"):
             raise PacketFault("a physical address, which is not a user's", 0)
         self.bus.store(fields["addr_31_0"] | fields["addr_63_32"] << 32, fields["data"], self._name)
+
+    def _atomic(self, fields: dict[str, int], more: list[int]) -> None:
+        if fields["atomic_op"] != ADD_64 or fields["loop"]:
+            raise PacketFault(f"atomic {fields['atomic_op']}: only ADD_64 ({ADD_64}), once, is played", 0)
+        address, by = (fields[f"{name}_31_0"] | fields[f"{name}_63_32"] << 32 for name in ("addr", "src_data"))
+        self.bus.store(address, self.bus.word(address, self._name, 8) + by, self._name, 8)
 
     def _trap(self, fields: dict[str, int], more: list[int]) -> None:
         self.interrupt(Interrupt(context=fields["int_context"]))
