@@ -111,7 +111,6 @@ def _table() -> dict[str, Folded]:
     found["v_fma_legacy_f32"] = _call("llvm.amdgcn.fma.legacy", "float", "float", "float", "float")
     found["v_fract_f32"] = _call("llvm.amdgcn.fract.f32", "float", "float")
     found["v_fract_f64"] = _call("llvm.amdgcn.fract.f64", "double", "double")
-    found["v_rcp_f32"] = _call("llvm.amdgcn.rcp.f32", "float", "float")
     found["v_ldexp_f32"] = _call("llvm.ldexp.f32.i32", "float", "float", "i32")
     found["v_ldexp_f64"] = _call("llvm.ldexp.f64.i32", "double", "double", "i32")
     found["v_ffbh_u32"] = _call("llvm.ctlz.i32", "i32", "i32", more="i1 false", least=1)
