@@ -440,6 +440,12 @@ def test_what_failed_is_told(check: bool) -> None:
             assert call(Tensor(wrong), *rest).info.tolist() == info
     with pytest.raises(ValueError, match="without exchanged rows"):
         linalg.lu_factor_ex(Tensor(good), pivot=False)
+    sides = rng.standard_normal((4, 3, 5, 2))  # of which there are more than matrices
+    for matrices in (singular, singular[:, None][2:].swapaxes(0, 1)):
+        found = linalg.solve_ex(Tensor(matrices), Tensor(sides))
+        assert found.result.shape == sides.shape
+        assert found.info.numpy().ravel().tolist() == ([0, 0, 3] if len(matrices) == 3 else [3])
+        assert found.info.shape == matrices.shape[:-2]
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(5, 3, 3), (4, 4, 4), (7, 1, 1), (6, 5, 2)])

@@ -8,7 +8,7 @@ from tg_dtype import dtypes
 
 from ..tensor import Tensor
 from .cholesky import cholesky
-from .elimination import inv, lu_factor, solve
+from .elimination import inverse_with_pivots, lu_factor, solved_with_pivots
 from .matrices import LinAlgError, check_matrix, diagonal_of, numbers
 
 
@@ -57,8 +57,8 @@ def first_failure(failed: Tensor, check: bool, what: str, why: str) -> Tensor:
     return info
 
 
-def _pivots(both: Tensor, check: bool, what: str) -> Tensor:
-    return first_failure(diagonal_of(both) == 0, check, what, "a matrix is singular: 0 is the pivot number")
+def _zero(pivots: Tensor, check: bool, what: str) -> Tensor:
+    return first_failure(pivots == 0, check, what, "a matrix is singular: 0 is the pivot number")
 
 
 def cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -> CholeskyInfo:
@@ -106,7 +106,7 @@ def lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) -
       Tensor(2)
     """
     both, exchanged = lu_factor(a, pivot=pivot)
-    return LUFactorInfo(both, exchanged, _pivots(both, check_errors, "lu_factor_ex"))
+    return LUFactorInfo(both, exchanged, _zero(diagonal_of(both), check_errors, "lu_factor_ex"))
 
 
 def inv_ex(a: Tensor, *, check_errors: bool = False) -> InverseInfo:
@@ -127,7 +127,8 @@ def inv_ex(a: Tensor, *, check_errors: bool = False) -> InverseInfo:
       Tensor(0)
     """
     check_matrix(a, "inv_ex", square=True)
-    return InverseInfo(inv(a), _pivots(lu_factor(a.detach()).LU, check_errors, "inv_ex"))
+    inverse, pivots = inverse_with_pivots(a)
+    return InverseInfo(inverse, _zero(pivots, check_errors, "inv_ex"))
 
 
 def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> SolveInfo:
@@ -149,5 +150,8 @@ def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = Fa
       >>> linalg.solve_ex(Tensor([[1.0, 0.0], [0.0, 0.0]]), Tensor([1.0, 1.0])).info
       Tensor(2)
     """
-    found = solve(a, b, left=left)
-    return SolveInfo(found, _pivots(lu_factor(a.detach()).LU, check_errors, "solve_ex"))
+    found, pivots = solved_with_pivots(a, b, left)
+    pivots = pivots[(0,) * (pivots.ndim - a.ndim + 1)]  # of matrices that stand for several, one is enough
+    for axis, n in enumerate(a.shape[:-2]):
+        pivots = pivots if n == pivots.shape[axis] else pivots[(*(slice(None),) * axis, slice(0, 1))]
+    return SolveInfo(found, _zero(pivots, check_errors, "solve_ex"))

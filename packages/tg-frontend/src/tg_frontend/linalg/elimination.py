@@ -133,23 +133,18 @@ def _with_rows(b: Tensor, order: Tensor) -> Tensor:
 
 class _Solve(Function):
     @staticmethod
-    def forward(ctx: FunctionContext, a: Tensor, b: Tensor) -> Tensor:
+    def forward(ctx: FunctionContext, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         both, order, _ = factored(a)
         x = solved(both, solved(both, _with_rows(b, order), False, unit=True), True)
         ctx.save_for_backward(a, x)
-        return x
+        return x, diagonal_of(both)
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
-        (grad,) = grads
+        grad, _ = grads  # nobody differentiates the pivots
         a, x = ctx.saved_tensors
-        into_b = _solution(adjoint(a), grad)
+        into_b, _ = _Solve.apply(adjoint(a), grad)
         return -(into_b @ adjoint(x)), into_b
-
-
-def _solution(a: Tensor, b: Tensor) -> Tensor:
-    out: Tensor = _Solve.apply(a, b)
-    return out
 
 
 def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
@@ -171,17 +166,30 @@ def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
       >>> linalg.solve(Tensor([[0.0, 2.0], [1.0, 1.0]]), Tensor([4.0, 3.0]))
       Tensor([1., 2.])
     """
+    return solved_with_pivots(a, b, left)[0]
+
+
+def solved_with_pivots(a: Tensor, b: Tensor, left: bool) -> tuple[Tensor, Tensor]:
+    """What :func:`solve` gives, and the pivots (…, n) of all systems.
+
+    Raises:
+      ValueError: if the shapes do not fit.
+      TypeError: if the dtypes are others than float32 or float64, or differ.
+    """
     what = "solve"
     check_matrix(a, what, square=True)
     if b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
-        return solve(a, b.unsqueeze(-1)).squeeze(-1)
+        x, pivots = solved_with_pivots(a, b.unsqueeze(-1), True)
+        return x.squeeze(-1), pivots
     check_matrix(b, what)
     if not left:
-        return adjoint(solve(adjoint(a), adjoint(b)))
+        x, pivots = solved_with_pivots(adjoint(a), adjoint(b), True)
+        return adjoint(x), pivots
     if a.shape[-1] != b.shape[-2]:
         raise ValueError(f"{what}: a matrix of shape {a.shape[-2:]} and right sides of shape {b.shape[-2:]}")
     a, b = together(a, b, what)
-    return unflat(_solution(flat(a), flat(b)), b)
+    x, pivots = _Solve.apply(flat(a), flat(b))
+    return unflat(x, b), pivots.reshape(a.shape[:-1])
 
 
 def inv(a: Tensor) -> Tensor:
@@ -198,7 +206,13 @@ def inv(a: Tensor) -> Tensor:
               [0.5, 0. ]])
     """
     check_matrix(a, "inv", square=True)
-    return unflat(_solution(flat(a), eye(a._ints()[-1], a).expand(*flat(a).shape)), a)
+    return inverse_with_pivots(a)[0]
+
+
+def inverse_with_pivots(a: Tensor) -> tuple[Tensor, Tensor]:
+    """The inverses of square matrices, and the pivots (…, n)."""
+    inverse, pivots = _Solve.apply(flat(a), eye(a._ints()[-1], a).expand(*flat(a).shape))
+    return unflat(inverse, a), pivots.reshape(a.shape[:-1])
 
 
 class _Slogdet(Function):
