@@ -116,6 +116,7 @@ METHODS: dict[str, tuple[Written, ...]] = {
     "xavier_uniform": random(2, 3), "xavier_normal": random(2, 3), "kaiming_uniform": random(2, 3),
     "kaiming_normal": random(2, 3), "bernoulli": random(positive(2, 3)), "multinomial": random(positive(5), 2),
     "dropout": random(M), "poisson": random(positive(2, 3)),
+    "binomial": random(whole(2, 3, high=9).astype(np.float32), np.float32(0.3) + np.zeros((2, 3), np.float32)),
     "exponential": random(M), "cauchy": random(M), "geometric": random(M, 0.5),
     "log_normal": random(M), "exponential_": random(M), "cauchy_": random(M), "geometric_": random(M, 0.5),
     "log_normal_": random(M), "normal_": random(M), "uniform_": random(M), "bernoulli_": random(M, 0.5),

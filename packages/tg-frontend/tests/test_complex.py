@@ -437,7 +437,7 @@ def test_free_functions_refuse(module: Any) -> None:
                "exp2", "expm1", "log1p", "linear", "pad", "sigmoid", "tanh"}  # fmt: skip
     z = Tensor(SQUARE)
     for name in module.__all__:
-        if name in allowed or not callable(getattr(module, name)):
+        if name in allowed or not callable(getattr(module, name)) or isinstance(getattr(module, name), type):
             continue
         for args in ((z,), (z, z), (z, 1), (Tensor(SQUARE.real.copy()), z), ([z, z],)):
             with pytest.raises(TypeError):

@@ -106,6 +106,7 @@ CASES |= {
     "cauchy": ("x", lambda x: x.cauchy() < 1e9),
     "geometric": ("x", lambda x: x.geometric(0.5) >= 1),
     "poisson": ("x", lambda x: x.abs().poisson() >= 0),
+    "binomial": ("x", lambda x: x.abs().floor().binomial(x.sigmoid()) >= 0),
     "log_normal": ("x", lambda x: x.log_normal() >= 0),
     "exponential_": ("x", lambda x: (x + 0).contiguous().exponential_() >= 0),
     "cauchy_": ("x", lambda x: (x + 0).contiguous().cauchy_() < 1e9),

@@ -147,7 +147,7 @@ And ``nextafter``, which gives another number in every dtype; and what hashes by
 """
 RANDOM = frozenset(
     "dropout glorot_uniform kaiming_normal kaiming_uniform multinomial normal rand rand_like randint randn randn_like "
-    "randint_like randperm scaled_uniform uniform bernoulli exponential cauchy geometric log_normal poisson "
+    "randint_like randperm scaled_uniform uniform bernoulli exponential cauchy geometric log_normal poisson binomial "
     "exponential_ cauchy_ geometric_ log_normal_ normal_ uniform_ bernoulli_ random_ "
     "xavier_uniform xavier_normal".split()
 )

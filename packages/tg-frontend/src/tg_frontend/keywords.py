@@ -79,7 +79,6 @@ _CONVERTED: dict[str, tuple[tuple[str, ...], Callable[[Any], Sequence[Any]]]] = 
 
 _HARMLESS: dict[str, tuple[object, ...]] = {
     "out": (None,),
-    "generator": (None,),
     "inplace": (False,),
     "pin_memory": (False, None),
     "antialias": (False,),

@@ -147,6 +147,7 @@ class Tensor(Array):
     geometric = ops.distributions.geometric
     log_normal = ops.distributions.log_normal
     poisson = ops.poisson.poisson
+    binomial = ops.binomial.binomial
     exponential_ = ops.distributions.exponential_
     cauchy_ = ops.distributions.cauchy_
     geometric_ = ops.distributions.geometric_
