@@ -81,7 +81,7 @@ REASONS = [
     Reason(("signal.windows.*",), r"accepts .*expects float32 or float64", "windows of any dtype of floats"),
     # what has no name here
     Reason(("native_*", "max_pool2d_with_indices_backward", "torch._scaled_mm*", "grid_sampler_?d", "slice",
-            "constant_pad_nd", "nn.functional.multi_head_attention_forward"), r"missing",
+            "constant_pad_nd"), r"missing",
            "a step of PyTorch's own, called under another name"),
     Reason(("empty_permuted", "empty_strided", "new_empty_strided", "as_strided_copy"), r"missing",
            "there is one layout"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +19,13 @@ from tinytg import Tensor
 
 FILE = Path(__file__).parent / "names.json"
 ROOMS = ("linalg", "fft", "special", "nn.functional", "signal.windows")
+LAYERS = {
+    "torch.nn": "nn", "torch.nn.init": "nn.init", "torch.nn.utils": "nn.utils", "torch.nn.utils.rnn": "nn.utils.rnn",
+    "torch.nn.utils.stateless": "nn.utils.stateless", "torch.optim": "nn.optim",
+    "torch.optim.lr_scheduler": "nn.lr_scheduler", "torch.optim.swa_utils": "nn.optim.swa_utils",
+    "torch.utils.data": "nn.data", "torch.amp": "nn.amp",
+}  # fmt: skip
+"""What these modules of PyTorch are called here."""
 _PYTHON = ("typing", "typing_extensions", "collections", "__future__", "types", "builtins")
 
 
@@ -25,6 +33,8 @@ def homes() -> dict[str, Any]:
     """What stands here for each of the places that names are of."""
     top = importlib.import_module("tinytg")
     rooms = {f"torch.{room}": importlib.import_module(f"tinytg.{room}") for room in ROOMS}
+    rooms |= {place: importlib.import_module(f"tinytg.{name}") for place, name in LAYERS.items()}
+    rooms |= {"torch.nn.Module": top.nn.Module(), "torch.optim.Optimizer": top.nn.optim.SGD([Tensor([1.0])])}
     return {"torch": top, "torch.Tensor": Tensor([[1.0]]), **rooms, "tinygrad.Tensor": Tensor([[1.0]]), "numpy": top}
 
 
@@ -36,7 +46,8 @@ def state(home: Any, name: str) -> tuple[str, str]:
     if name in dir(type(home)):
         return "here", ""
     try:
-        getattr(home, name)
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # an older name
+            getattr(home, name)
     except AttributeError as error:
         said = re.sub(rf"^.*?\b{re.escape(name)}\b['\"]?(: )?", "", str(error), count=1, flags=re.DOTALL)
         return ("words", said) if said else ("missing", "")
@@ -66,6 +77,14 @@ def installed() -> dict[str, list[str]]:
     for room in ROOMS:
         names = list(_public(importlib.import_module(f"torch.{room}"), "torch"))
         found[f"torch.{room}"] = [name for name in names if name != "Tensor"]
+    for place in LAYERS:
+        home = importlib.import_module(place)
+        found[place] = [
+            name for name in _public(home, "torch")
+            if f"{getattr(getattr(home, name), '__module__', '')}.".startswith(f"{place}.")
+        ]  # fmt: skip
+    for place, kind in (("torch.nn.Module", torch.nn.Module), ("torch.optim.Optimizer", torch.optim.Optimizer)):
+        found[place] = [name for name in dir(kind) if not name.startswith("_")]
     return found | {"numpy": list(_public(numpy, "numpy"))}
 
 

@@ -11,6 +11,7 @@ import ast
 import importlib
 import inspect
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,7 +142,8 @@ def recorded(room: str, torch: Any) -> dict[str, list[str]]:
 def here(room: str, name: str) -> tuple[Callable[..., Any], bool] | None:
     """What goes by a name here, and whether its first argument is given by the call."""
     home = Tensor if room == "Tensor" else importlib.import_module(f"tinytg.{room}")
-    found = inspect.getattr_static(home, name, None) if room == "Tensor" else getattr(home, name, None)
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # an older name
+        found = inspect.getattr_static(home, name, None) if room == "Tensor" else getattr(home, name, None)
     if isinstance(found, (classmethod, staticmethod)):
         found = found.__func__
     elif not callable(found):

@@ -167,9 +167,9 @@ def test_buffers_that_are_not_in_the_state() -> None:
 
 
 def test_layers_that_there_are_not_are_refused_in_words() -> None:
-    with pytest.raises(AttributeError, match=r"nn.Container: write nn.Module"):
+    with pytest.raises(AttributeError, match=r"'Container': write nn.Module"):
         _ = nn.Container  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match=r"nn.DataParallel: a model runs on one device"):
+    with pytest.raises(AttributeError, match=r"'DataParallel': a model runs on one device"):
         _ = nn.DataParallel  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="has no attribute 'Linaer'"):
         _ = nn.Linaer  # type: ignore[attr-defined]

@@ -186,7 +186,7 @@ def test_layers_say_what_they_are() -> None:
     )
     w = Tensor([1.0, 2.0])
     assert repr(nn.optim.SGD([w], lr=0.1, momentum=0.9)) == (
-        "SGD(1 tensor of 2 elements, lr=0.1, momentum=0.9, weight_decay=0.0, nesterov=False, dampening=0.0, "
+        "SGD(1 tensor of 2 elements, lr=0.1, momentum=0.9, dampening=0.0, weight_decay=0.0, nesterov=False, "
         "maximize=False)"
     )
-    assert repr(nn.optim.Adam([w], lr=0.5)).startswith("Adam(1 tensor of 2 elements, lr=0.5, b1=0.9, b2=0.999")
+    assert repr(nn.optim.Adam([w], lr=0.5)).startswith("Adam(1 tensor of 2 elements, lr=0.5, betas=(0.9, 0.999)")

@@ -9,3 +9,7 @@ __all__ = [
     "GradScaler",
     "autocast",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    from tg_frontend.nn.amp import __getattr__  # noqa: F401

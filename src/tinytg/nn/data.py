@@ -3,6 +3,7 @@
 from tg_frontend.nn.data import (
     ArrayDataset,
     BatchSampler,
+    ChainDataset,
     ConcatDataset,
     DataLoader,
     Dataset,
@@ -10,17 +11,21 @@ from tg_frontend.nn.data import (
     RandomSampler,
     Sampler,
     SequentialSampler,
+    StackDataset,
     Subset,
     SubsetRandomSampler,
     TensorDataset,
     WeightedRandomSampler,
     default_collate,
+    default_convert,
+    get_worker_info,
     random_split,
 )
 
 __all__ = [
     "ArrayDataset",
     "BatchSampler",
+    "ChainDataset",
     "ConcatDataset",
     "DataLoader",
     "Dataset",
@@ -28,10 +33,17 @@ __all__ = [
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
+    "StackDataset",
     "Subset",
     "SubsetRandomSampler",
     "TensorDataset",
     "WeightedRandomSampler",
     "default_collate",
+    "default_convert",
+    "get_worker_info",
     "random_split",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    from tg_frontend.nn.data import __getattr__  # noqa: F401

@@ -35,3 +35,7 @@ __all__ = [
     "xavier_uniform_",
     "zeros_",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    from tg_frontend.nn.init import __getattr__  # noqa: F401

@@ -49,3 +49,7 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    from tg_frontend.nn.optim import __getattr__  # noqa: F401

@@ -6,6 +6,7 @@ from tg_frontend.nn.optim.swa_utils import (
     get_ema_avg_fn,
     get_ema_multi_avg_fn,
     get_swa_avg_fn,
+    get_swa_multi_avg_fn,
     update_bn,
 )
 
@@ -15,5 +16,6 @@ __all__ = [
     "get_ema_avg_fn",
     "get_ema_multi_avg_fn",
     "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
     "update_bn",
 ]

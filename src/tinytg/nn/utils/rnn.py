@@ -21,3 +21,7 @@ __all__ = [
     "unpack_sequence",
     "unpad_sequence",
 ]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:
+    from tg_frontend.nn.utils.rnn import __getattr__  # noqa: F401

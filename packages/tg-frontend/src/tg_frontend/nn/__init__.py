@@ -6,6 +6,7 @@ A layer is any object with tensors as attributes and a ``__call__``; nothing has
 """
 
 from . import amp, data, datasets, functional, init, lr_scheduler, optim, state, utils
+from .absent import refused
 from .activations import (
     CELU,
     ELU,
@@ -137,7 +138,7 @@ from .pooling import (
     MaxUnpool3d,
 )
 from .projected_losses import LinearCrossEntropyLoss
-from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from .resampling import (
     ChannelShuffle,
     CrossMapLRN2d,
@@ -286,7 +287,9 @@ __all__ = [
     "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNNBase",
     "RNNCell",
+    "RNNCellBase",
     "RReLU",
     "ReLU",
     "ReLU6",
@@ -343,17 +346,14 @@ __all__ = [
     "utils",
 ]
 
-_INSTEAD = {
-    "Container": "write nn.Module, or nn.Sequential for layers one after another",
-    "DataParallel": "a model runs on one device; move it there with model.to()",
-}
-"""What to write for names of PyTorch that there are not here."""
-
 TYPE_CHECKING = False
 if not TYPE_CHECKING:  # who checks types is to see that a name is not there
 
     def __getattr__(name: str) -> object:
-        """Says in words what is not there."""
-        if name in _INSTEAD:
-            raise AttributeError(f"nn.{name}: {_INSTEAD[name]}")
-        raise AttributeError(f"module 'tg_frontend.nn' has no attribute {name!r}")
+        """An older name of PyTorch's; or in words what to write for one that is not there."""
+        if name == "NLLLoss2d":
+            from warnings import warn
+
+            warn("nn.NLLLoss2d is an older name of nn.NLLLoss", FutureWarning, stacklevel=2)
+            return NLLLoss
+        refused("nn", name, f"module 'tinytg.nn' has no attribute {name!r}")

@@ -6,6 +6,7 @@ from tg_dtype import dtypes
 
 from ..autograd.differentiation import MODE, Switch
 from ..tensor import Tensor
+from .absent import refusing
 from .optim.optimizer import Optimizer
 from .optim.several import OptimizerGroup
 
@@ -276,3 +277,6 @@ class GradScaler:
 def _number(value: Any) -> float:
     item: Callable[[], Any] | None = getattr(value, "item", None)
     return float(item() if item is not None else value)
+
+if not TYPE_CHECKING:  # who checks types is to see that a name is not there
+    __getattr__ = refusing("nn.amp")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
-from tg_dtype import dtypes
-
 from ..tensor import Tensor
+from . import functional
 from .initial import parameter
 from .layering import layer_class
 from .layers import Linear
@@ -15,13 +12,6 @@ from .module import Module
 
 def _glorot(*shape: int) -> Tensor:
     return parameter(Tensor.glorot_uniform(*shape))
-
-
-def _added(mask: Tensor, like: Tensor) -> Tensor:
-    """A mask as what is added to scores: True forbids."""
-    if mask.dtype.kind != "bool":
-        return mask.cast(like.dtype)
-    return mask.where(Tensor(-math.inf, dtype=like.dtype, device=like.device), 0.0)
 
 
 @layer_class
@@ -78,15 +68,6 @@ class MultiheadAttention(Module):
         self.bias_k = _glorot(1, 1, embed_dim) if add_bias_kv else None
         self.bias_v = _glorot(1, 1, embed_dim) if add_bias_kv else None
 
-    def _projected(self, inputs: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:
-        if self.in_proj_weight is not None:
-            weights = list(self.in_proj_weight.chunk(3))
-        else:
-            found = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
-            weights = [weight for weight in found if weight is not None]
-        biases = [None] * 3 if self.in_proj_bias is None else list(self.in_proj_bias.chunk(3))
-        return [x.linear(w.T, b) for x, w, b in zip(inputs, weights, biases, strict=True)]
-
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
         need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
@@ -110,56 +91,13 @@ class MultiheadAttention(Module):
         Raises:
           ValueError: if the shapes do not fit.
         """
-        what = "MultiheadAttention"
-        inputs = (query, key, value)
-        if query.ndim == 2:
-            inputs = (query.unsqueeze(0), key.unsqueeze(0), value.unsqueeze(0))
-        elif not self.batch_first and query.ndim == 3:
-            inputs = (query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1))
-        widths = (self.embed_dim, self.kdim, self.vdim)
-        fits = all(x.ndim == 3 and x.shape[2] == width for x, width in zip(inputs, widths, strict=True))
-        if not fits or inputs[1].shape[:2] != inputs[2].shape[:2] or inputs[0].shape[0] != inputs[1].shape[0]:
-            raise ValueError(f"{what}: shapes {query.shape}, {key.shape}, {value.shape} for widths {widths}")
-        batch, length, keys, heads = inputs[0].shape[0], inputs[0].shape[1], inputs[1].shape[1], self.num_heads
-        q, k, v = self._projected(inputs)
-        forbidden = self._mask(q, batch, length, keys, key_padding_mask, attn_mask, is_causal)
-        if self.bias_k is not None and self.bias_v is not None:
-            k = k.cat(self.bias_k.expand(batch, 1, self.embed_dim), dim=1)
-            v = v.cat(self.bias_v.expand(batch, 1, self.embed_dim), dim=1)
-        if self.add_zero_attn:
-            k, v = k.pad([None, (0, 1), None]), v.pad([None, (0, 1), None])
-        extra = k.shape[1] - keys
-        q, k, v = (x.reshape(batch, -1, heads, self.embed_dim // heads).transpose(1, 2) for x in (q, k, v))
-        scores = (q * (1 / math.sqrt(self.embed_dim // heads))) @ k.transpose(-2, -1)
-        if forbidden is not None:
-            scores = scores + forbidden.pad([None, None, None, (0, extra)])
-        weights = scores.softmax(-1).dropout(self.dropout)
-        out = (weights @ v).transpose(1, 2).reshape(batch, length, self.embed_dim)
-        out = self.out_proj(out)
-        shown = (weights.mean(1) if average_attn_weights else weights) if need_weights else None
-        if query.ndim == 2:
-            return out.squeeze(0), None if shown is None else shown.squeeze(0)
-        return (out if self.batch_first else out.transpose(0, 1)), shown
-
-    def _mask(
-        self, like: Tensor, batch: object, length: object, keys: object, key_padding_mask: Tensor | None,
-        attn_mask: Tensor | None, is_causal: bool,
-    ) -> Tensor | None:  # fmt: skip
-        """What is added to scores, broadcast over (batch, heads, length, keys)."""
-        what, heads, found = "MultiheadAttention", self.num_heads, None
-        if is_causal and attn_mask is None:
-            row, column = (Tensor.arange(int(str(n)), dtype=dtypes.int32, device=like.device) for n in (length, keys))
-            attn_mask = column > row.unsqueeze(1)
-        if attn_mask is not None:
-            each = attn_mask.ndim == 3
-            if attn_mask.shape != ((like.shape[0] * heads, length, keys) if each else (length, keys)):
-                raise ValueError(f"{what}: attn_mask of shape {attn_mask.shape} for {length} queries, {keys} keys")
-            found = _added(attn_mask, like)
-            found = found.unflatten(0, (-1, heads)) if each else found.reshape((1, 1, length, keys))
-        if key_padding_mask is not None:
-            padding = key_padding_mask.unsqueeze(0) if key_padding_mask.ndim == 1 else key_padding_mask
-            if padding.shape != (batch, keys):
-                raise ValueError(f"{what}: key_padding_mask of shape {key_padding_mask.shape} for {keys} keys")
-            hidden = _added(padding, like).reshape((-1, 1, 1, keys))
-            found = hidden if found is None else found + hidden
-        return found
+        turned = query.ndim == 3 and self.batch_first
+        if turned:
+            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
+        out, weights = functional.multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
+            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, Tensor.training,
+            key_padding_mask, need_weights, attn_mask, self.in_proj_weight is None, self.q_proj_weight,
+            self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights, is_causal=is_causal,
+        )  # fmt: skip
+        return (out.transpose(0, 1) if turned else out), weights

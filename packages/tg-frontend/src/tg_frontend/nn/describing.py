@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     C = TypeVar("C", bound=type)
 
 
-HOOKS = ("_before", "_after")
+HOOKS = ("_hooks",)
 """Attributes of a Module that are no parts of it."""
 
 

@@ -10,6 +10,7 @@ from ..tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 __all__ = [
@@ -286,3 +287,16 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: None 
     order = Tensor.rand(*tensor.shape, device=tensor.device).argsort(0).argsort(0)
     drawn = Tensor.normal(*tensor.shape, mean=0.0, std=std, device=tensor.device)
     return _written(tensor, (order < math.ceil(sparsity * rows)).where(0, drawn))
+
+
+if not TYPE_CHECKING:  # who checks types is to see that a name is not there
+
+    def __getattr__(name: str) -> Callable[..., Tensor]:
+        """PyTorch's older names, without an underscore."""
+        if f"{name}_" in __all__:
+            from warnings import warn
+
+            warn(f"nn.init.{name} is an older name of nn.init.{name}_", FutureWarning, stacklevel=2)
+            found: Callable[..., Tensor] = globals()[f"{name}_"]
+            return found
+        raise AttributeError(f"module 'tg_frontend.nn.init' has no attribute {name!r}")

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from tg_dtype import DType, dtypes
-
-from ..autograd.hooks import Handle
 from ..keywords import checked
 from ..tensor import Tensor
+from . import states
+from .absent import refused
 from .describing import HOOKS, describe
+from .hooks import Hooked
 from .initial import parameter
-from .moving import move
-from .state import get_parameters, get_state_dict, load_state_dict, parts_of, tensors_of
+from .placed import Placed
+from .state import get_parameters, parts_of, tensors_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any, ClassVar, Self
+    from typing import Any, ClassVar, NoReturn, Self
+
+    from .states import Keys
 
 
-class Module:
+class Module(Hooked, Placed):
     """What a model may inherit from, and need not: calls go to ``forward``, and its tensors are found by name.
 
     Tensors and layers are attributes; nothing is registered, and ``super().__init__()`` may be called or not.
@@ -48,8 +50,6 @@ class Module:
     _as_written: ClassVar[bool] = True  # errors in what a person wrote into forward() name what they called there
     _derived: tuple[str, ...] = ()  # attributes that are computed from others, and are in no state
     _transient_names: tuple[str, ...] = ()  # attributes with tensors that are in no state
-    _before: dict[int, Callable[..., Any]] | None = None
-    _after: dict[int, Callable[..., Any]] | None = None
 
     def __init__(self) -> None:
         """There is nothing to set."""
@@ -71,64 +71,18 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What ``forward`` gives, in training or not as :meth:`train` and :meth:`eval` say."""
-        if self._before is not None or self._after is not None:
-            return self._hooked(*args, **kwargs)
+        if self._hooks:
+            with Tensor.train(Tensor.training if self.training is None else self.training):
+                return self._call_hooked(self.forward, args, kwargs)
         if self.training is None or self.training is Tensor.training:
             return self.forward(*args, **kwargs)
         with Tensor.train(self.training):
             return self.forward(*args, **kwargs)
 
-    def _hooked(self, *args: Any, **kwargs: Any) -> Any:
-        for before in list((self._before or {}).values()):
-            changed = before(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        with Tensor.train(Tensor.training if self.training is None else self.training):
-            out = self.forward(*args, **kwargs)
-        for after in list((self._after or {}).values()):
-            changed = after(self, args, out)
-            out = out if changed is None else changed
-        return out
+    if not TYPE_CHECKING:  # who checks types is to see that a name is not there
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Calls a function of the model and its arguments (a tuple) before each ``forward``.
-
-        Args:
-          hook: gives None, or the arguments in place of those.
-
-        Returns:
-          A handle whose ``remove()`` ends that.
-
-        Example:
-          >>> from tg_frontend import Tensor, nn
-          >>> layer = nn.ReLU()
-          >>> with layer.register_forward_pre_hook(lambda layer, args: -args[0]):
-          ...     layer(Tensor([-1.0, 2.0]))
-          Tensor([1., 0.])
-        """
-        if self._before is None:
-            self._before = {}
-        return Handle(self._before, hook)
-
-    def register_forward_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Calls a function of the model, its arguments (a tuple) and its result after each ``forward``.
-
-        Args:
-          hook: gives None, or the result in place of that.
-
-        Returns:
-          A handle whose ``remove()`` ends that.
-
-        Example:
-          >>> from tg_frontend import Tensor, nn
-          >>> layer = nn.ReLU()
-          >>> with layer.register_forward_hook(lambda layer, args, out: out + 1):
-          ...     layer(Tensor([-1.0, 2.0]))
-          Tensor([1., 3.])
-        """
-        if self._after is None:
-            self._after = {}
-        return Handle(self._after, hook)
+        def __getattr__(self, name: str) -> NoReturn:
+            refused("nn.Module", name, f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         return describe(self)
@@ -245,6 +199,39 @@ class Module:
         """
         return _found(self, target, dict(self.named_modules()), "layer")
 
+    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
+        """Puts another layer under a dotted name.
+
+        Args:
+          target: the name.
+          module: the layer.
+          strict: whether there has to be a layer of that name already.
+
+        Raises:
+          AttributeError: if there is no layer that it would be a part of; or none of that name, with ``strict``.
+          ValueError: if the name is empty.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+          >>> model.set_submodule("1", nn.Tanh())
+          >>> model[1]
+          Tanh()
+        """
+        if not target:
+            raise ValueError("set_submodule: an empty name")
+        path, _, name = target.rpartition(".")
+        owner: Any = self.get_submodule(path) if path else self
+        known = {str(key) for key, _ in parts_of(owner)}
+        if strict and name not in known:
+            raise AttributeError(f"{type(self).__name__} has no layer {target!r}")
+        if name in known and (isinstance(owner, list) or hasattr(owner, "_named_items")):
+            owner[[str(key) for key, _ in parts_of(owner)].index(name)] = module
+        elif isinstance(owner, list) and not hasattr(owner, "_named_items"):
+            raise AttributeError(f"{type(self).__name__} has no layer {target!r}: a list of {len(owner)} layers")
+        else:
+            owner.add_module(name, module)
+
     def get_parameter(self, target: str) -> Tensor:
         """The parameter of a dotted name.
 
@@ -351,18 +338,28 @@ class Module:
         """
         setattr(self, name, tensor if tensor is None else parameter(tensor))
 
-    def state_dict(self, *, prefix: str = "") -> dict[str, Tensor]:
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
         """The tensors by name; see :func:`tg_frontend.nn.state.get_state_dict`.
+
+        What :meth:`get_extra_state` of a layer gives has the name ``_extra_state`` there.
+
+        Args:
+          destination: a dict that they are put into; a new one if not given.
+          prefix: put in front of every name.
+          keep_vars: of no effect: the tensors are those of the model.
 
         Example:
           >>> from tg_frontend import nn
-          >>> nn.Module().state_dict()
-          {}
+          >>> list(nn.Linear(2, 3).state_dict(prefix="first."))
+          ['first.weight', 'first.bias']
         """
-        return {prefix + name: tensor for name, tensor in get_state_dict(self).items()}
+        return states.gathered(self, Module, {} if destination is None else destination, prefix)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Keys:
         """Puts tensors into the model by name; see :func:`tg_frontend.nn.state.load_state_dict`.
+
+        Returns:
+          The names that were ``missing_keys`` in the state, and ``unexpected_keys`` of it.
 
         Raises:
           KeyError: if a name is missing on one side, with ``strict``.
@@ -371,8 +368,43 @@ class Module:
         Example:
           >>> from tg_frontend import nn
           >>> nn.Module().load_state_dict({})
+          <All keys matched successfully>
         """
-        load_state_dict(self, state_dict, strict=strict, assign=assign)
+        return states.loaded(self, Module, state_dict, strict, assign)
+
+    def get_extra_state(self) -> Any:
+        """What is in the state of the model beside tensors: to be written, with :meth:`set_extra_state`.
+
+        Raises:
+          RuntimeError: if it was not.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> class Counter(nn.Module):
+          ...     count = 3
+          ...     def get_extra_state(self):
+          ...         return self.count
+          ...     def set_extra_state(self, state):
+          ...         self.count = state
+          >>> Counter().state_dict()
+          {'_extra_state': 3}
+        """
+        raise RuntimeError(f"{type(self).__name__} has no get_extra_state(): write what it gives")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Takes what :meth:`get_extra_state` gave, when a state is loaded: to be written.
+
+        Raises:
+          RuntimeError: if it was not.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> nn.Module().set_extra_state(3)
+          Traceback (most recent call last):
+          ...
+          RuntimeError: Module has no set_extra_state(): write what it does with a state
+        """
+        raise RuntimeError(f"{type(self).__name__} has no set_extra_state(): write what it does with a state")
 
     def train(self, mode: bool = True) -> Self:
         """Sets for this model and those in it whether they are in training. Returns the model.
@@ -439,70 +471,6 @@ class Module:
         for _, module in reversed(waiting):
             fn(module)
         return self
-
-    def to(self, *wanted: Any, device: str | None = None, dtype: Any = None) -> Self:
-        """Moves all tensors to a device, and casts the floating ones to a dtype. Returns the model.
-
-        Args:
-          wanted: a device and a floating dtype, or one of both.
-
-        Raises:
-          TypeError: if the dtype is no floating one.
-
-        Example:
-          >>> from tg_frontend import nn
-          >>> _ = nn.Module().to("float16")
-        """
-        for one in wanted:
-            if isinstance(one, str) and not hasattr(dtypes, one):
-                device = one
-            else:
-                dtype = one
-        kind = None if dtype is None else Tensor.zeros(0).cast(dtype).dtype
-        if kind is not None and kind.kind != "float":
-            raise TypeError(f"to: a floating dtype is wanted, got {kind.name}")
-        for tensor in get_parameters(self):
-            move(tensor, device, kind if tensor.dtype.kind == "float" else None)
-        return self
-
-    def _cast(self, kind: DType) -> Self:
-        return self.to(dtype=kind)
-
-    def half(self) -> Self:
-        """As ``to("float16")``.
-
-        Example:
-          >>> from tg_frontend import nn
-          >>> _ = nn.Module().half()
-        """
-        return self._cast(dtypes.float16)
-
-    def bfloat16(self) -> Self:
-        """As ``to("bfloat16")``.
-
-        Example:
-          >>> from tg_frontend import nn
-          >>> _ = nn.Module().bfloat16()
-        """
-        return self._cast(dtypes.bfloat16)
-
-    def float(self) -> Self:
-        """As ``to("float32")``.
-
-        Example:
-          >>> from tg_frontend import nn
-          >>> _ = nn.Module().float()
-        """
-        return self._cast(dtypes.float32)
-
-    def double(self) -> Self:
-        """As ``to("float64")``.
-
-        Example:
-          >>> from tg_frontend import nn
-          >>> _ = nn.Module().double()
-        """
-        return self._cast(dtypes.float64)
 
 
 def _found(model: Module, target: str, named: dict[str, Any], what: str) -> Any:

@@ -79,8 +79,21 @@ def _checked(name: str, x: Tensor, size: int) -> None:
         raise ValueError(f"{name}: the input has shape {x.shape}, not (steps, batch, {size}) or (steps, {size})")
 
 
-class _Cell(Module):
-    """One step of a recurrent layer."""
+@layer_class
+class RNNCellBase(Module):
+    """What cells of recurrent layers are: one step.
+
+    Args:
+      input_size: length of the last axis of the input.
+      hidden_size: length of the last axis of the hidden state.
+      bias: whether there are biases.
+      num_chunks: how many gates a step computes, each of the size of the hidden state.
+
+    Example:
+      >>> from tg_frontend import nn
+      >>> isinstance(nn.LSTMCell(3, 5), nn.RNNCellBase), nn.RNNCellBase(3, 5, True, 4).weight_ih.shape
+      (True, (20, 3))
+    """
 
     input_size: int
     hidden_size: int
@@ -89,9 +102,9 @@ class _Cell(Module):
     bias_ih: Tensor | None
     bias_hh: Tensor | None
 
-    def _make(self, input_size: int, hidden_size: int, bias: bool, gates: int) -> None:
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int) -> None:
         self.input_size, self.hidden_size = input_size, hidden_size
-        rows = gates * hidden_size
+        rows = num_chunks * hidden_size
         self.weight_ih = for_sums(rows, input_size, terms=hidden_size)
         self.weight_hh = for_sums(rows, hidden_size, terms=hidden_size)
         self.bias_ih = for_sums(rows, terms=hidden_size) if bias else None
@@ -99,7 +112,13 @@ class _Cell(Module):
 
     @property
     def bias(self) -> bool:
-        """Whether there are biases."""
+        """Whether there are biases.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> nn.GRUCell(3, 5).bias
+          True
+        """
         return self.bias_ih is not None
 
     def _step(self, step: Callable[..., State], x: Tensor, state: State | None, count: int, relu: bool) -> State:
@@ -117,7 +136,7 @@ class _Cell(Module):
 
 
 @layer_class
-class RNNCell(_Cell):
+class RNNCell(RNNCellBase):
     """tanh(x @ weight_ih.T + bias_ih + hidden @ weight_hh.T + bias_hh).
 
     Args:
@@ -137,7 +156,7 @@ class RNNCell(_Cell):
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh") -> None:
         self.nonlinearity = _known(nonlinearity, "RNNCell")
-        self._make(input_size, hidden_size, bias, 1)
+        super().__init__(input_size, hidden_size, bias, 1)
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
         """Shapes (batch, inputs) and (batch, hidden), or without batch; zeros for no state.
@@ -149,7 +168,7 @@ class RNNCell(_Cell):
 
 
 @layer_class
-class LSTMCell(_Cell):
+class LSTMCell(RNNCellBase):
     """One step of a long short-term memory.
 
     Args:
@@ -165,7 +184,7 @@ class LSTMCell(_Cell):
     """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
-        self._make(input_size, hidden_size, bias, 4)
+        super().__init__(input_size, hidden_size, bias, 4)
 
     def forward(self, x: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Shapes (batch, inputs) and twice (batch, hidden), or without batch; zeros for no state.
@@ -181,7 +200,7 @@ class LSTMCell(_Cell):
 
 
 @layer_class
-class GRUCell(_Cell):
+class GRUCell(RNNCellBase):
     """One step of a gated recurrent unit.
 
     Args:
@@ -196,7 +215,7 @@ class GRUCell(_Cell):
     """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
-        self._make(input_size, hidden_size, bias, 3)
+        super().__init__(input_size, hidden_size, bias, 3)
 
     def forward(self, x: Tensor, hx: Tensor | None = None) -> Tensor:
         """Shapes (batch, inputs) and (batch, hidden), or without batch; zeros for no state.
@@ -213,22 +232,37 @@ def _known(nonlinearity: str, name: str) -> str:
     return nonlinearity
 
 
-class _Recurrent(Module):
-    """Layers of cells, each over the whole sequence."""
+_GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
+"""How many gates a step computes, by what PyTorch calls the kind of a layer."""
 
-    input_size: int
-    hidden_size: int
-    num_layers: int
-    batch_first: bool
-    dropout: float
-    bidirectional: bool
-    proj_size: int
 
-    def _make(
-        self, gates: int, input_size: int, hidden_size: int, num_layers: int, bias: bool, batch_first: bool,
-        dropout: float, bidirectional: bool, proj_size: int = 0,
+@layer_class
+class RNNBase(Module):
+    """What recurrent layers are: layers of cells, each over the whole sequence.
+
+    Args:
+      mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU", which says how many gates there are.
+      input_size: length of the last axis of the input.
+      hidden_size: length of the last axis of the hidden state.
+      num_layers: how many layers there are. This and the others are those of :class:`LSTM`.
+
+    Raises:
+      ValueError: if there is no such mode, or a number is out of range.
+
+    Example:
+      >>> from tg_frontend import nn
+      >>> isinstance(nn.GRU(3, 5), nn.RNNBase), nn.RNNBase("LSTM", 3, 5).weight_hh_l0.shape
+      (True, (20, 5))
+    """
+
+    def __init__(
+        self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
     ) -> None:  # fmt: skip
         name = type(self).__name__
+        if mode not in _GATES:
+            raise ValueError(f"{name}: mode {mode!r}; there are {', '.join(_GATES)}")
+        self.mode, gates = mode, _GATES[mode]
         if not 0 <= dropout <= 1:
             raise ValueError(f"{name}: dropout is from 0 to 1, got {dropout}")
         if num_layers < 1 or hidden_size < 1:
@@ -322,7 +356,7 @@ class _Recurrent(Module):
 
 
 @layer_class
-class RNN(_Recurrent):
+class RNN(RNNBase):
     """Layers of :class:`RNNCell` over sequences.
 
     Args:
@@ -356,7 +390,8 @@ class RNN(_Recurrent):
         batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
     ) -> None:  # fmt: skip
         self.nonlinearity = _known(nonlinearity, "RNN")
-        self._make(1, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        mode = f"RNN_{nonlinearity.upper()}"
+        super().__init__(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
 
     def forward(self, x: Sequences, hx: Tensor | None = None) -> tuple[Sequences, Tensor]:
         """The hidden states of the last layer in each step, and those of all layers after the last step.
@@ -375,7 +410,7 @@ class RNN(_Recurrent):
 
 
 @layer_class
-class LSTM(_Recurrent):
+class LSTM(RNNBase):
     """Layers of :class:`LSTMCell` over sequences.
 
     Args:
@@ -410,7 +445,8 @@ class LSTM(_Recurrent):
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
         dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
     ) -> None:  # fmt: skip
-        self._make(4, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size)
+        ways = (bidirectional, proj_size)
+        super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, *ways)
 
     def forward(
         self, x: Sequences, hx: tuple[Tensor, Tensor] | None = None
@@ -430,7 +466,7 @@ class LSTM(_Recurrent):
 
 
 @layer_class
-class GRU(_Recurrent):
+class GRU(RNNBase):
     """Layers of :class:`GRUCell` over sequences.
 
     Args:
@@ -463,7 +499,7 @@ class GRU(_Recurrent):
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
         dropout: float = 0.0, bidirectional: bool = False,
     ) -> None:  # fmt: skip
-        self._make(3, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
 
     def forward(self, x: Sequences, hx: Tensor | None = None) -> tuple[Sequences, Tensor]:
         """The hidden states of the last layer in each step, and those of all layers after the last step.

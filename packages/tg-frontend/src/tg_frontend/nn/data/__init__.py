@@ -1,6 +1,7 @@
 """Data sets, samplers and a loader, by PyTorch's names: ``torch.utils.data``."""
 
-from .loading import DataLoader, default_collate
+from ..absent import refusing
+from .loading import DataLoader, default_collate, default_convert, get_worker_info
 from .samplers import (
     BatchSampler,
     RandomSampler,
@@ -9,10 +10,24 @@ from .samplers import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
-from .sets import ArrayDataset, ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split
+from .sets import (
+    ArrayDataset,
+    ChainDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
 
 __all__ = [
-    "ArrayDataset", "BatchSampler", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler",
-    "Sampler", "SequentialSampler", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler",
-    "default_collate", "random_split",
+    "ArrayDataset", "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset",
+    "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
+    "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:  # who checks types is to see that a name is not there
+    __getattr__ = refusing("nn.data")

@@ -58,6 +58,36 @@ def default_collate(batch: Sequence[Any]) -> Any:
     raise TypeError(f"default_collate: a {type(first).__name__} is no tensor, array, number, string, tuple or dict")
 
 
+def default_convert(data: Any) -> Any:
+    """Arrays and numpy's numbers as tensors, in tuples, lists and dicts, too; anything else as it is.
+
+    Example:
+      >>> from tg_frontend import nn
+      >>> import numpy as np
+      >>> nn.data.default_convert({"x": np.array([1.0], np.float32), "name": "one"})
+      {'x': Tensor([1.]), 'name': 'one'}
+    """
+    if is_arraylike(data) and not isinstance(data, Tensor):
+        return Tensor(as_array(data))
+    if isinstance(data, dict):
+        return {key: default_convert(part) for key, part in data.items()}
+    if isinstance(data, (tuple, list)):
+        parts = [default_convert(part) for part in data]
+        return type(data)(*parts) if hasattr(data, "_fields") else type(data)(parts)
+    return data
+
+
+def get_worker_info() -> None:
+    """What a process of workers knows of itself: None, for batches are made in the process that asks for them.
+
+    Example:
+      >>> from tg_frontend import nn
+      >>> nn.data.get_worker_info() is None
+      True
+    """
+    return None
+
+
 def _tensors(batch: Any) -> Any:
     """A batch that a data set has put together, its arrays as tensors."""
     if isinstance(batch, Batch):

@@ -56,6 +56,32 @@ class IterableDataset(Dataset):
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__(): write what it gives one after another")
 
+    def __add__(self, other: Iterable[Any]) -> ChainDataset:  # type: ignore[override]
+        return ChainDataset([self, other])
+
+
+class ChainDataset(IterableDataset):
+    """Data sets that are only gone through, one after another.
+
+    Args:
+      datasets: the data sets, which are gone through once for each pass.
+
+    Example:
+      >>> from tg_frontend import nn
+      >>> list(nn.data.ChainDataset(["ab", "c"]))
+      ['a', 'b', 'c']
+    """
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (item for one in self.datasets for item in one)
+
+    def __len__(self) -> int:
+        lengths: list[int] = [len(one) for one in self.datasets]
+        return sum(lengths)
+
 
 class TensorDataset(Dataset):
     """Rows of tensors, or of arrays, that belong together: an item is a tuple of one row of each.
@@ -211,6 +237,44 @@ class ConcatDataset(Dataset):
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
+
+
+class StackDataset(Dataset):
+    """Data sets side by side: an item is a tuple of one item of each, or a dict of them.
+
+    Args:
+      datasets: data sets, of which an item is a tuple.
+      named: data sets by name, of which an item is a dict.
+
+    Raises:
+      ValueError: if there is none, both kinds are given, or they have different lengths.
+
+    Example:
+      >>> from tg_frontend import nn
+      >>> nn.data.StackDataset("abc", range(3))[1], nn.data.StackDataset(letter="abc", number=range(3))[2]
+      (('b', 1), {'letter': 'c', 'number': 2})
+    """
+
+    datasets: tuple[Any, ...] | dict[str, Any]
+
+    def __init__(self, *datasets: Any, **named: Any) -> None:
+        if bool(datasets) == bool(named):
+            raise ValueError("StackDataset: data sets are wanted, all with names or all without")
+        self.datasets = named or datasets
+        lengths = sorted({len(one) for one in self._each()})
+        if len(lengths) > 1:
+            raise ValueError(f"StackDataset: data sets of {', '.join(map(str, lengths))} items")
+        self._length = lengths[0]
+
+    def _each(self) -> tuple[Any, ...]:
+        return tuple(self.datasets.values()) if isinstance(self.datasets, dict) else self.datasets
+
+    def __getitem__(self, number: int) -> Any:
+        items = tuple(one[number] for one in self._each())
+        return dict(zip(self.datasets, items, strict=True)) if isinstance(self.datasets, dict) else items
+
+    def __len__(self) -> int:
+        return self._length
 
 
 def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = None) -> list[Subset]:

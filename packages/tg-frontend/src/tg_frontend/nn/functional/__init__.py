@@ -76,6 +76,7 @@ from .arranged import (
     softmin,
     softplus,
 )
+from .attention import multi_head_attention_forward
 from .columns import fold, unfold
 from .dropping import (
     alpha_dropout,
@@ -194,6 +195,7 @@ __all__ = [
     "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",

@@ -11,9 +11,6 @@ _GROUPS = {
     "the products of a batch are one matmul; of groups of several sizes, one each": "grouped_mm",
     "a scale beside a tensor multiplies it: (a.float() * scale) @ b is one kernel": "scaled_mm scaled_grouped_mm "
     "ScalingType SwizzleType",
-    "nn.MultiheadAttention holds the weights; scaled_dot_product_attention takes what is projected": (
-        "multi_head_attention_forward"
-    ),
     "it is channel_shuffle": "native_channel_shuffle",
     "backward(), Tensor.gradient() and tinytg.grad compute gradients": "grad",
     _PROGRAMMING: "BroadcastingList1 BroadcastingList2 BroadcastingList3 Callable GRID_SAMPLE_INTERPOLATION_MODES "

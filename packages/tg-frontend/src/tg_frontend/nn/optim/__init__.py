@@ -1,5 +1,6 @@
 """Optimisers by PyTorch's and tinygrad's names, and Lion."""
 
+from ..absent import refusing
 from . import lr_scheduler, swa_utils
 from .adafactor import Adafactor
 from .adam import Adam, AdamW
@@ -18,3 +19,7 @@ __all__ = [
     "Muon", "NAdam", "Optimizer", "OptimizerGroup", "RAdam", "RMSprop", "Rprop", "SparseAdam",
     "lr_scheduler", "swa_utils",
 ]  # fmt: skip
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:  # who checks types is to see that a name is not there
+    __getattr__ = refusing("nn.optim")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...autograd.differentiation import MODE, Switch
 from ...keywords import public
 from ...tensor import Tensor
+from .hooks import sees_to_hooks
 from .line_search import Point, strong_wolfe
 from .optimizer import Optimizer
 
@@ -168,6 +169,7 @@ class LBFGS(Optimizer):
             r = (r + step * (share - (change * r).sum() / (change * step).sum())).realize()
         return r.realize()
 
+    @sees_to_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Makes up to ``max_iter`` steps.
 
@@ -189,6 +191,9 @@ class LBFGS(Optimizer):
         """
         if closure is None:
             raise ValueError("LBFGS: step() takes a function that computes the loss and its gradients")
+        return self._hooked_step(self._searched, closure)
+
+    def _searched(self, closure: Callable[[], Any]) -> Any:
         group, memory = self.param_groups[0], self._memory
         first = closure()
         loss, evaluations, g = float(first.item()), 1, self._gradient()

@@ -11,9 +11,11 @@ from ...autograd.differentiation import MODE, Switch
 from ...keywords import public
 from ...memory.realization import realize_all
 from ...tensor import Tensor
+from ..absent import refused
 from ..describing import described
 from ..state import load_state_dict
 from .group import Group
+from .hooks import HookedOptimizer, sees_to_hooks
 from .states import nested_of, tensor_of
 
 TYPE_CHECKING = False
@@ -33,7 +35,7 @@ def dedupe(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 @described
 @public
-class Optimizer:
+class Optimizer(HookedOptimizer):
     """What optimisers share. A subclass implements :meth:`_step`.
 
     Args:
@@ -205,7 +207,7 @@ class Optimizer:
             return groups[0]["betas"][place]
         if groups and name in vars(self)["defaults"]:
             return groups[0][name]
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        refused("nn.optim.Optimizer", name, f"{type(self).__name__} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         defaults, place = vars(self).get("defaults", ()), _BETAS.get(name)
@@ -249,11 +251,15 @@ class Optimizer:
           >>> saved["state"][0], saved["param_groups"][0]["momentum"], sorted(nn.state.get_state_dict(saved))
           ({'momentum_buffer': Tensor([0., 0.])}, 0.9, ['param_groups.0.lr', 'state.0.momentum_buffer'])
         """
+        for hook in self._of("state_pre"):
+            hook.function(self)
         number = {id(param): n for n, param in enumerate(self.params)}
         groups = [
             {**vars(group), "params": [number[id(param)] for param in group["params"]]} for group in self.param_groups
         ]
-        return {"state": {n: dict(kept) for n, kept in enumerate(self._kept) if kept}, "param_groups": groups}
+        whole = {"state": {n: dict(kept) for n, kept in enumerate(self._kept) if kept}, "param_groups": groups}
+        found: dict[str, Any] = self._changed("state", whole)
+        return found
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Overwrites the settings and the state of every parameter with what :meth:`state_dict` gave.
@@ -273,6 +279,7 @@ class Optimizer:
           Tensor([0.5])
         """
         name = type(self).__name__
+        state_dict = self._changed("load_pre", dict(state_dict))
         nested = state_dict if "param_groups" in state_dict else nested_of(state_dict)
         groups, state = nested.get("param_groups", []), nested.get("state", {})
         groups = list(groups.values()) if isinstance(groups, dict) else list(groups)
@@ -298,6 +305,8 @@ class Optimizer:
             for key, value in values.items():
                 if key in group and key != "params":
                     group[key] = tuple(value) if isinstance(value, list) else value
+        for hook in self._of("load"):
+            hook.function(self)
 
     def _unshare(self, own: dict[str, Tensor], new: dict[str, Any]) -> None:
         """Gives parameters tensors of their own where they share one and are to have different numbers."""
@@ -383,6 +392,7 @@ class Optimizer:
             changed = self._step(ready)
         return [*changed, *(param for param, _ in ready), *self.buffers]
 
+    @sees_to_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Makes one step: what was computed from the old parameters, a loss for instance, is computed with it.
 
@@ -404,6 +414,9 @@ class Optimizer:
           >>> weight
           Tensor([0.5, 1. ], requires_grad=True)
         """
+        return self._hooked_step(self._advance, closure)
+
+    def _advance(self, closure: Callable[[], Any] | None = None) -> Any:
         loss = None if closure is None else closure()
         realize_all([tensor.lazydata for tensor in self.schedule_step()])
         return loss

@@ -53,13 +53,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[list[Tensor], list[T
       >>> averages
       [Tensor([5.])]
     """
-    one = get_ema_avg_fn(decay)
-
-    def average(averages: list[Tensor], new: list[Tensor], count: Tensor) -> None:
-        for tensor, value in zip(averages, new, strict=True):
-            tensor.assign(one(tensor.detach(), value, count).cast(tensor.dtype))
-
-    return average
+    return _of_many(get_ema_avg_fn(decay))
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
@@ -71,6 +65,29 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Tensor], Tensor]:
       Tensor([6.])
     """
     return lambda averaged, new, count: averaged + (new - averaged) / (count + 1)
+
+
+def get_swa_multi_avg_fn() -> Callable[[list[Tensor], list[Tensor], Tensor], None]:
+    """The mean of all of many tensors, in place, for :class:`AveragedModel`.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> averages = [Tensor([4.0])]
+      >>> nn.optim.swa_utils.get_swa_multi_avg_fn()(averages, [Tensor([8.0])], Tensor(1))
+      >>> averages
+      [Tensor([6.])]
+    """
+    return _of_many(get_swa_avg_fn())
+
+
+def _of_many(one: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callable[[list[Tensor], list[Tensor], Tensor], None]:
+    """An average of one tensor as that of many, in place."""
+
+    def average(averages: list[Tensor], new: list[Tensor], count: Tensor) -> None:
+        for tensor, value in zip(averages, new, strict=True):
+            tensor.assign(one(tensor.detach(), value, count).cast(tensor.dtype))
+
+    return average
 
 
 class AveragedModel(Module):

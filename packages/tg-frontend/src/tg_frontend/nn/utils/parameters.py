@@ -208,9 +208,9 @@ def spectral_norm(
 
 
 def _removed(module: Any, name: str, kind: type[_Derived], what: str) -> Any:
-    for hook in list((module._before or {}).values()):
-        if isinstance(hook, kind) and hook.name == name:
-            hook.remove(module)
+    for hook in module._of("pre"):
+        if isinstance(hook.function, kind) and hook.function.name == name:
+            hook.function.remove(module)
             return module
     raise ValueError(f"{what}: {name!r} of a {type(module).__name__} is not computed so")
 

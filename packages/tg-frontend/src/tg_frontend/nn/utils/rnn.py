@@ -13,6 +13,7 @@ from tg_dtype import dtypes
 
 from ...keywords import offered
 from ...tensor import Tensor
+from ..absent import refusing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -379,3 +380,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 
 
 offered(globals(), [name for name in __all__ if name != "PackedSequence"], "nn.utils.rnn")
+
+if not TYPE_CHECKING:  # who checks types is to see that a name is not there
+    __getattr__ = refusing("nn.utils.rnn")
