@@ -66,8 +66,11 @@ def disagrees(name: str, values: list[int]) -> bool:
     """Where AMD's manual and LLVM say different things, and the software GPU does what the manual says.
 
     V_MED3_F32 of a source that is no number is the least of the others in RDNA 3's manual (16.10). In LLVM
-    (``GCNTTIImpl::instCombineIntrinsic``) it is the greatest, where that is not the first source.
+    (``GCNTTIImpl::instCombineIntrinsic``) it is the greatest, where that is not the first source. V_FMA_DX9_ZERO_F32 of
+    a zero and -0 is the third source in the manual, so -0; LLVM adds it to +0.
     """
+    if name == "v_fma_legacy_f32":
+        return values[2] == SINGLE.sign and not all(value & ~SINGLE.sign for value in values[:2])
     return name == "v_med3_f32" and not SINGLE.is_nan(values[0]) and any(map(SINGLE.is_nan, values[1:]))
 
 
