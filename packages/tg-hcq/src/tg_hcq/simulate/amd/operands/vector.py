@@ -179,7 +179,7 @@ def _modifiers(p: Placing, kind: Kind, name: str, found: Place) -> int:
         word |= value & 3 | (m.SELECT if value & SELECT else 0) | (m.SELECT_OTHER if value & SELECT_HIGH else 0)
         value = 0
     elif kind.is_half and value & SELECT:
-        if found.constant or "$op_sel" not in p.found.row.asm:
+        if found.constant or ("$op_sel" not in p.found.row.asm and found.offset < p.layout.rows):
             raise Undecodable("the high half of what is no vector register is not executed yet")
         word |= m.SELECT
         value &= ~SELECT
