@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytg import Tensor, dtypes
+from tinytg import Tensor, dtypes, functions
 
 from . import names
 from .deliberate import REASONS, reason
@@ -139,6 +139,8 @@ def lookup(name: str) -> tuple[str, Callable[..., Any]] | None:
             return None
     if room not in ("", *ROOMS):
         return None
+    if not room and last in functions.__all__:
+        return f"tinytg.{last}", getattr(functions, last)
     found = getattr(Tensor, last, None)
     if isinstance(found, property):
         return f"Tensor.{last}", found.__get__

@@ -360,3 +360,12 @@ def test_names_lead_to_methods_dtypes_and_numbers() -> None:
 def test_a_dtype_is_no_answer_to_whether_axes_are_kept() -> None:
     with pytest.raises(TypeError, match="keepdim is of type bool, got 'float64'"):
         named("sum")(Tensor(X), 0, "float64")
+
+
+def test_dtypes_by_the_names_of_pytorch() -> None:
+    x = Tensor([1.5, 2.0])
+    for name, kind in (("torch.float64", "float64"), ("torch.LongTensor", "int64"), ("torch.BoolTensor", "bool")):
+        assert x.type(name).dtype.name == kind == x.to(name).dtype.name == Tensor([1], dtype=name).dtype.name
+    for wrong in ("torch.FloatTensors", "FloatTensor", "torch."):
+        with pytest.raises(ValueError, match="no dtype is named"):
+            x.type(wrong)

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 
 _DEEPEST = 64
 _LETTERS = {"f": "float", "i": "int", "u": "uint", "c": "complex"}
+_CLASSES = {
+    f"{name}Tensor": kind
+    for name, kind in (
+        ("Float", "float32"), ("Double", "float64"), ("Half", "float16"), ("BFloat16", "bfloat16"), ("Byte", "uint8"),
+        ("Char", "int8"), ("Short", "int16"), ("Int", "int32"), ("Long", "int64"), ("Bool", "bool"),
+    )
+}  # fmt: skip
+"""Classes of tensors by which PyTorch's ``type()`` names dtypes."""
 _FORMATS = {"?": "bool", **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("BHILQN", "uint"),
             **dict.fromkeys("efd", "float")}  # fmt: skip
 
@@ -21,7 +29,8 @@ def to_dtype(dtype: Any) -> DType:
     """A dtype, or what stands for one.
 
     Args:
-      dtype: a dtype; a name (``"float32"``, ``"half"``, numpy's ``"f4"``); a dtype or scalar type of numpy, PyTorch or
+      dtype: a dtype; a name (``"float32"``, ``"half"``, numpy's ``"f4"``, PyTorch's ``"torch.float32"`` and
+        ``"torch.FloatTensor"``); a dtype or scalar type of numpy, PyTorch or
         JAX; or Python's ``bool``, ``int``, ``float`` and ``complex``, which are bool, int64, float64 and complex128, as
         numpy and PyTorch agree.
 
@@ -32,6 +41,9 @@ def to_dtype(dtype: Any) -> DType:
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, str):
+        if dtype.startswith("torch."):
+            dtype = dtype.removeprefix("torch.")
+            dtype = _CLASSES.get(dtype, dtype)
         short = dtype.lstrip("<=|")
         if short[:1] in _LETTERS and short[1:].isdigit() and int(short[1:]) in (1, 2, 4, 8, 16):
             return dtypes.from_name(f"{_LETTERS[short[0]]}{8 * int(short[1:])}")
