@@ -184,6 +184,10 @@ _FUNCTIONAL: dict[str, tuple[Written, ...]] = {
     "lp_pool1d": call(SEQUENCE, 2.0, 2), "lp_pool2d": call(IMAGE, 2.0, 2), "lp_pool3d": call(CLIP, 2.0, 2),
     "multilabel_margin_loss": call(some(2, 4), np.array([[1, 0, -1, 2], [3, -1, 0, 1]])),
     "rms_norm": call(M, (3,)), "rrelu_": call(M), "conv_tbc": call(some(5, 2, 3), some(2, 3, 4), some(4)),
+    "multi_head_attention_forward": call(
+        some(3, 2, 4), some(5, 2, 4), some(5, 2, 4), 4, 2, some(12, 4), some(12), None, None, False, 0.0, some(4, 4),
+        some(4),
+    ),
     "linear_cross_entropy": call(some(3, 4), some(5, 4), whole(3, high=5)),
     **{f"adaptive_max_pool{n}d_with_indices": call(x, 2) for n, x in enumerate((SEQUENCE, IMAGE, CLIP), 1)},
     **{f"max_pool{n}d_with_indices": call(x, 2) for n, x in enumerate((SEQUENCE, IMAGE, CLIP), 1)},
