@@ -54,8 +54,8 @@ def expression(dtype: DType, depth: int, rng: random.Random, leaf: Callable[[], 
 
     floats = dtype in FLOATS
     # which zero is the greater one, a device may choose
-    op = rng.choice([Ops.ADD, Ops.SUB, Ops.MUL, Ops.WHERE, Ops.NEG,
-                     *([Ops.FDIV, Ops.SQRT, Ops.TRUNC] if floats else [Ops.MAX, Ops.AND, Ops.OR, Ops.XOR])])  # fmt: skip
+    others = [Ops.FDIV, Ops.SQRT, Ops.TRUNC] if floats else [Ops.MAX, Ops.AND, Ops.OR, Ops.XOR]
+    op = rng.choice([Ops.ADD, Ops.SUB, Ops.MUL, Ops.WHERE, Ops.NEG, *others])
     if op in (Ops.NEG, Ops.SQRT, Ops.TRUNC):
         return A.alu(op, part())
     if op is Ops.WHERE:
