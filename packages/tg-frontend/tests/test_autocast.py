@@ -245,3 +245,13 @@ def test_a_model_learns_in_float16_as_in_float32(recorded: bool) -> None:
 
     plain, mixed = accuracy(False), accuracy(True)
     assert plain > 0.9 and abs(plain - mixed) < 0.04
+
+
+def test_products_of_two_vectors_keep_their_precision() -> None:
+    """PyTorch lists ``dot`` with what is computed in the widest dtype; ``matmul`` is computed in the lower one."""
+    x, y = Tensor([1.0, 2.0**-9, 1.0]), Tensor([1.0, 1.0, -1.0])
+    with Tensor.autocast(dtype="bfloat16"):
+        assert x.dot(y).dtype.name == x.dot(y.bfloat16()).dtype.name == "float32"
+        assert x.bfloat16().dot(y.bfloat16()).dtype.name == x.matmul(y).dtype.name == "bfloat16"
+        assert x.dot(y).item() == 2.0**-9
+        assert Tensor.ones(2, 3).dot(x).dtype.name == "bfloat16"

@@ -109,6 +109,9 @@ def adapting(function: Callable[..., Any], name: str) -> Callable[..., Any]:
                 "binary_cross_entropy_with_logits, or a block of autocast(enabled=False)"
             )
         wanted = precision.dtype if low else dtypes.float32
+        if name == "dot" and all(getattr(value, "ndim", 0) == 1 for value in args):
+            with Switch(MODE, "precision", None):  # of two vectors: in the wider of their dtypes, as PyTorch has it
+                return function(*args, **kwargs)
         args = tuple([_cast(value, precision, wanted) for value in args])
         kwargs = {key: _cast(value, precision, wanted) for key, value in kwargs.items()}
         with Switch(MODE, "precision", None):
