@@ -50,6 +50,7 @@ class Queue:
         for index in range(15, -1, -1):
             self.queue.ring[at + index] = words[index]
         self.count += 1
+        self.client.flush()
         self.memory[WRITE // 4] = self.count
         self.queue.bell[0] = self.count - 1
 

@@ -70,6 +70,7 @@ class Client:
         self.drm = machine.open(f"/dev/dri/renderD{128 + index}", os.O_RDWR)
         call(self.kfd, 1, 0x15, struct.pack("<II", self.drm.fd, self.gpu))
         self._next = 0x7F00_0000_0000 + (index << 36)
+        self._flush: MMIO | None = None
 
     def alloc(self, flags: int, nbytes: int = PAGE, host: int = 0, address: int | None = None) -> Memory:
         """Memory at an address of its own."""
@@ -77,7 +78,15 @@ class Client:
         data = call(self.kfd, 3, 0x16, struct.pack("<QQQQII", at, nbytes, 0, host, self.gpu, flags & 0xFFFFFFFF))
         self._next += -(-nbytes // PAGE) * PAGE + PAGE
         _, _, handle, offset, _, _ = struct.unpack("<QQQQII", data)
+        if flags & PUBLIC and self._flush is None:
+            page = self.alloc(MMIO_REMAP | WRITABLE | COHERENT, address=0x6F00_0000_0000)
+            self._flush = MMIO(self.kfd.mmap(0, PAGE, BOTH, SHARED, page.offset), 4, "I")
         return Memory(self, handle, at, nbytes, offset)
+
+    def flush(self) -> None:
+        """Has what the host stored to the card's memory arrive there, if there is any that it sees."""
+        if self._flush is not None:
+            self._flush[0] = 0
 
     def host(self, nbytes: int = PAGE, more: int = 0) -> Memory:
         """Memory of the host's that the GPU sees."""
@@ -147,6 +156,7 @@ class ClientQueue:
 
     def ring_bell(self) -> ClientQueue:
         """Stores the write pointer, and rings."""
+        self.client.flush()
         self.write[0] = self.count * self.unit
         self.bell[0] = self.count * self.unit
         return self
