@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytg import Tensor, dtypes, functions
+from tinytg import Tensor, dtypes, functions, linalg
 
 from . import names
 from .deliberate import REASONS, reason
@@ -57,6 +57,10 @@ def _first_two(f: Called) -> Called:
     return lambda *args, **kw: tuple(f(*args, **kw))[:2]
 
 
+def _of_a_product(f: Called) -> Called:
+    return lambda a, b, **kw: f(a @ b.mT, **kw)
+
+
 def _of_a_copy(f: Called) -> Called:
     return lambda x, *args, **kw: f(x.clone(), *args, **kw)
 
@@ -66,8 +70,9 @@ ARRANGED: dict[str, Callable[[Called], Called]] = {
     "nn.functional.embedding_bag": _second_first,
     "where": _second_first,
     "special.polygamma:special_polygamma_n_0": _second_first,
+    **{f"polygamma:polygamma_n_{n}": _second_first for n in range(5)},
     "einsum": lambda f: lambda operands, formula: f(formula, *operands),
-    "linalg.pinv:singular": lambda f: lambda a, b, **kw: f(a @ b.mT, **kw),
+    **dict.fromkeys(("linalg.pinv:singular", "pca_lowrank", "svd_lowrank"), _of_a_product),
     "linalg.lstsq:grad_oriented": _first_two,
     "zero_": _of_a_copy,
     "normal:in_place": lambda _: _of_a_copy(Tensor.normal_),
@@ -142,6 +147,8 @@ def lookup(name: str) -> tuple[str, Callable[..., Any]] | None:
     if not room and last in functions.__all__:
         return f"tinytg.{last}", getattr(functions, last)
     found = getattr(Tensor, last, None)
+    if found is None and last in linalg.__all__ and not room:
+        return f"tinytg.{last}", getattr(linalg, last)
     if isinstance(found, property):
         return f"Tensor.{last}", found.__get__
     return None if found is None else (f"Tensor.{last}", found)

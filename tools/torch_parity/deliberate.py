@@ -54,7 +54,6 @@ REASONS = [
     Reason(("nn.functional.avg_pool*",), r"differs int64.*dtype", "means of integers are floats, as mean() gives them"),
     # what is refused
     Reason(("matrix_exp",), r"refuses (bfloat16|float16)", "matrices are of float32 or float64"),
-    Reason(("gradient",), r"refuses", "Tensor.gradient() is that of autograd"),
     Reason(("nn.functional.linear_cross_entropy:*",), r"refuses .*there are no options",
            "how it is cut into pieces is decided by the compiler"),
     Reason(("nn.functional.triplet_margin_with_distance_loss",), r"refuses .*pairwise_distance\(\): argument",

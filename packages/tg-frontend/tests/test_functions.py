@@ -155,6 +155,8 @@ def test_slopes_of_values(order: int) -> None:
     assert functions.gradient(Tensor([1, 2, 4]))[0].tolist() == [1.0, 1.5, 2.0]
     with pytest.raises(ValueError, match="edges of order"):
         functions.gradient(Tensor(x[:order]), dim=0, edge_order=order)
+    with pytest.raises(ValueError, match="an axis is given twice"):
+        functions.gradient(Tensor(x), dim=(1, -1))
     with pytest.raises(ValueError, match="3 spacings for 2 axes"):
         functions.gradient(Tensor(x), spacing=[1, 2, 3])
 

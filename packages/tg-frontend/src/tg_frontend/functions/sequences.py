@@ -32,7 +32,8 @@ def gradient(
       The slopes along each of these axes.
 
     Raises:
-      ValueError: if there are too few values along an axis; if ``spacing`` does not fit, or the order is another one.
+      ValueError: if there are too few values along an axis, or an axis is given twice; if ``spacing`` does not fit,
+        or the order is another one.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -46,7 +47,10 @@ def gradient(
         raise ValueError(f"gradient: edges of order 1 or 2, got {edge_order!r}")
     x = floating(input)
     axes = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
-    apart = [spacing] * len(axes) if isinstance(spacing, (int, float)) else list(spacing)
+    if len({axis % max(x.ndim, 1) for axis in axes}) < len(axes):
+        raise ValueError(f"gradient: an axis is given twice in {tuple(axes)}")
+    step = 1 if spacing is None else spacing
+    apart = [step] * len(axes) if isinstance(step, (int, float)) else list(step)
     if len(apart) != len(axes):
         raise ValueError(f"gradient: {len(apart)} spacings for {len(axes)} axes")
     return tuple(_slopes(x, axis, step, edge_order) for axis, step in zip(axes, apart, strict=True))
