@@ -350,9 +350,9 @@ def looped(way: str) -> TinyJit[..., Any]:
 def test_parts_of_memory(backend: str, way: str) -> None:
     """What a loop computes lies in one memory. A result that is much of that is not copied, but is the caller's own."""
     function, found, wanted = looped(way), [], []
-    steps, init = 11, [1.0, 2.0, 4.0]
+    steps, init = 11, [float(1 << i % 3) for i in range(61)]
     for n in range(5):
-        xs = [[float((n + 3 * step + i) % 5) for i in range(3)] for step in range(steps)]
+        xs = [[float((n + 3 * step + i) % 5) for i in range(61)] for step in range(steps)]
         got = function(real(*init), Tensor(xs).realize())
         parts = got if isinstance(got, tuple) else (got,)
         found.append(parts)
@@ -376,8 +376,8 @@ def test_parts_of_memory_go_in_again(backend: str) -> None:
     """A result that is a part of memory is an argument like any other, of this record and of another one."""
     function = looped("kept")
     total = TinyJit(lambda xs: (xs * 2).sum(0))
-    xs = [[float((3 * step + i) % 5) for i in range(3)] for step in range(11)]
-    init, now = [1.0, 2.0, 4.0], Tensor(xs).realize()
+    xs = [[float((3 * step + i) % 5) for i in range(61)] for step in range(11)]
+    init, now = [float(1 << i % 3) for i in range(61)], Tensor(xs).realize()
     for _ in range(5):
         now = function(real(*init), now)
         xs, _ = averages(init, xs)

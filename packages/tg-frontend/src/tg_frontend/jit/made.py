@@ -124,7 +124,7 @@ class Made:
 
     @staticmethod
     def _alone(memories: list[Storage], tensors: list[Tensor]) -> bool:
-        """Whether a result has all of its memory for itself, or half of it and no other result has any.
+        """Whether a result has all of its memory for itself, or a third of it and no other result has any.
 
         The rest of it is lost to others as long as the result is there; copying the part would take memory and time.
         """
@@ -133,7 +133,7 @@ class Made:
             return True
         sharing = [one for tensor in tensors if (one := tensor.lazydata.storage) is not None and one.root is part.root]
         only = len(sharing) == 1 and all(one is part for one in memories)
-        return only and 2 * part.nbytes >= part.root.nbytes
+        return only and 3 * part.nbytes >= part.root.nbytes
 
     def left_gradients(self, pending: list[LazyBuffer]) -> list[LazyBuffer]:
         """The gradients that the function left at tensors, to be computed with its results.
