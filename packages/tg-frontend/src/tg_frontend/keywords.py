@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import update_wrapper
 from inspect import unwrap
+from threading import local
 
 from tg_lazy.graph.origin import WRAPPERS
 
@@ -110,6 +111,11 @@ _EXPLAINED = (TypeError, ValueError, IndexError, OverflowError)
 _CONFUSED = (*_EXPLAINED, AttributeError, KeyError)
 _OURS = frozenset({"tg_frontend", "tg_lazy", "tg_dtype", "tg_shape", "tg_runtime", "tinytg"})
 _OPENINGS = ("__init__", "__call__", "forward")
+_TRUTHS = ("bool", "bool_")  # of Python and numpy
+_ROWS_OF_INTEGERS = ("int", "sint", "Sequence[int]", "Sequence[sint]", "tuple[int, ...]", "tuple[sint, ...]", "Axes",
+                     "Axis", "Sizes", "Numbers", "Ints")  # fmt: skip
+_BY_NAME = 1 << 30  # the place of an argument that is given by name alone
+_NESTED = 3  # calls of a method with complex numbers inside of its own formula for them
 _LISTED = 8  # elements of a list of arguments that are looked at
 _ORDERED = frozenset(
     """
@@ -130,10 +136,28 @@ class Beside:
       kinds: Python's complex numbers, and classes of complex tensors.
       find: from the name of a method and the arguments that it failed with to what is to be called instead; None if
         these are not complex.
+      asked: of this thread, how often each method is being asked for, one call inside of another.
     """
 
     kinds: ClassVar[set[type]] = {complex}
     find: ClassVar[Callable[[str, tuple[Any, ...], dict[str, Any]], Callable[..., Any] | None] | None] = None
+    asked: ClassVar[local] = local()
+
+    @classmethod
+    def call(cls, other: Callable[..., Any], label: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What is done instead.
+
+        Raises:
+          TypeError: if that asks for the method with complex numbers again and again: they are where none belong.
+        """
+        deep = vars(cls.asked)
+        if deep.get(label, 0) == _NESTED:
+            raise no_complex(label)
+        deep[label] = deep.get(label, 0) + 1
+        try:
+            return other(*args, **kwargs)
+        finally:
+            deep[label] -= 1
 
 
 def no_complex(label: str) -> TypeError:
@@ -200,12 +224,28 @@ class _Signature:
         self.positional = code.co_argcount
         self.star = code.co_varnames[count] if code.co_flags & 4 else None
         self.anything = bool(code.co_flags & 8)
+        told = [function.__annotations__.get(name) for name in code.co_varnames[:count]]
+        self.plain = [(at if at < code.co_argcount else _BY_NAME, code.co_varnames[at], *kind)
+                      for at, text in enumerate(told) if (kind := _plain(text)) is not None]  # fmt: skip
 
     def label(self, args: tuple[Any, ...]) -> str:
         name = self.function.__name__
         if name not in _OPENINGS:
             return f"{self.owner}.{name}"
         return type(args[0]).__name__ if args else self.owner
+
+    def ill_suited(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """Which argument is not what the signature says, though the function might compute something with it."""
+        for at, name, suits, wanted, optional in self.plain:
+            if at < len(args):
+                value = args[at]
+            elif name in kwargs:
+                value = kwargs[name]
+            else:
+                continue
+            if not (suits(value) or (optional and value is None)):
+                return f"{name} is {wanted}, got {_shown(value)}"
+        return None
 
     def respelled(self, given: str, taken: Sequence[str] = ()) -> str | None:
         return reached(given, self.names, taken)
@@ -271,6 +311,38 @@ class _Signature:
             elif wanted in _TYPES and not hasattr(value, "vmin") and not isinstance(value, _TYPES[wanted]):
                 return f"{name} is of type {wanted}, got {_shown(value)}"
         return None
+
+
+def _is_truth(value: Any) -> bool:
+    if value is True or value is False:
+        return True
+    return (type(value) is int and value in (0, 1)) or type(value).__name__ in _TRUTHS
+
+
+def _is_integer(value: Any) -> bool:
+    if type(value) is int:
+        return True
+    if hasattr(type(value), "lazydata"):
+        return value.shape == () and value.dtype.kind in ("int", "uint")
+    return not isinstance(value, bool) and (hasattr(value, "__index__") or hasattr(value, "vmin"))
+
+
+def _are_integers(value: Any) -> bool:
+    return not isinstance(value, (bool, bytes, bytearray, str, dict, set))
+
+
+def _plain(annotation: object) -> tuple[Callable[[Any], bool], str, bool] | None:
+    """What an annotation asks for that a function may take no notice of: a test, words for it, whether None will do."""
+    parts = set(str(annotation).split(" | "))
+    optional = "None" in parts
+    parts.discard("None")
+    if parts == {"bool"}:
+        return _is_truth, "True or False", optional
+    if parts in ({"int"}, {"sint"}):
+        return _is_integer, "an integer", optional
+    if parts and all(part in _ROWS_OF_INTEGERS for part in parts):
+        return _are_integers, "an integer or several", optional
+    return None
 
 
 def _shown(value: Any) -> str:
@@ -350,6 +422,8 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
     function.__qualname__ = f"{owner}.{function.__name__}"
     signature = _Signature(function, owner, bound)
     real, both = numbers == "real", numbers == "both"
+    plain = bool(signature.plain)
+    first = min((at for at, *_ in signature.plain), default=_BY_NAME)
 
     def method(*args: Any, **kwargs: Any) -> Any:
         if both and args and type(args[0]) in Beside.kinds and Beside.find:  # Tensor.conj(z)
@@ -358,6 +432,10 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
                 return other(*args, **kwargs)
         if real and _complex_among((*args, *kwargs.values()) if kwargs else args):
             raise no_complex(signature.label(args))
+        if plain and (kwargs or len(args) > first):
+            wrong = signature.ill_suited(args, kwargs)
+            if wrong is not None:
+                raise TypeError(f"{signature.label(args)}: {wrong}")
         try:
             return function(*args, **kwargs)
         except _CONFUSED as error:
@@ -375,7 +453,7 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
                 if complaint is None and named == kwargs:
                     raise
         if other:
-            return other(*args, **kwargs)
+            return Beside.call(other, signature.label(args), args, kwargs)
         if complaint is not None:
             raise TypeError(complaint)
         return method(*positional, **named)

@@ -328,6 +328,10 @@ def pad_to(x: B, *shape: Any) -> B:
 def squeeze(x: B, dim: int | Sequence[int] | None = None) -> B:
     """Without the axes of size 1, or without those of them that are named; an axis of another size stays.
 
+    Raises:
+      IndexError: if an axis is out of range.
+      ValueError: if one is named twice.
+
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor.zeros(1, 3, 1).squeeze().shape, Tensor.zeros(1, 3, 1).squeeze(0).shape
@@ -335,6 +339,8 @@ def squeeze(x: B, dim: int | Sequence[int] | None = None) -> B:
     """
     given = range(x.ndim) if dim is None else dim if isinstance(dim, (tuple, list)) else (dim,)
     axes = [x._axis(axis, "squeeze") for axis in given]
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"squeeze: an axis is named twice in {tuple(given)}")
     left = tuple(size for i, size in enumerate(x.shape) if i not in axes or size != 1)
     return x if left == x.shape else reshape(x, left)
 

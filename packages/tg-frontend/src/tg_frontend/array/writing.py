@@ -96,6 +96,8 @@ def replace(x: B, other: B) -> B:
 
 def as_value(x: B, value: Any, what: str) -> B:
     """``value`` as a tensor like this one: same device and dtype. It is cast only where nothing can be lost."""
+    if value is None:
+        raise TypeError(f"{what}: None is no value for a tensor of shape {x.shape}")
     if not isinstance(value, Base):
         if isinstance(value, complex) or (transfer.is_array(value) and value.dtype.kind == "c"):
             raise TypeError(f"{what}: complex numbers into a tensor of {x.dtype.name}; cast them")

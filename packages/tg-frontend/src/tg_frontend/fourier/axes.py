@@ -6,6 +6,8 @@ import math
 
 from ..array.array import Array
 
+_MOST = 1 << 40  # numbers along an axis
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +72,8 @@ def length_of(n: Any, size: int, what: str) -> int:
         raise TypeError(f"{what}: n is an integer, got {n!r}")
     if n < 1:
         raise ValueError(f"{what}: {n} numbers cannot be transformed; n is at least 1")
+    if n > _MOST:
+        raise ValueError(f"{what}: {n} numbers are more than any memory holds")
     return n
 
 

@@ -182,6 +182,8 @@ def istft(
     weight = _added(square.reshape((1, 1, n)).expand(1, z._ints()[-1], n), hop)
     start = n // 2 if center else 0
     count = weight._ints()[1]
+    if length is not None and length < 0:
+        raise ValueError(f"istft: a signal has no length of {length}")
     stop = count - start if length is None else min(start + length, count)
     out, weight = (part.shrink([None, (start, max(start, stop))]) for part in (out, weight))
     if not capturing() and bool((weight.abs() < 1e-11).any().item()):

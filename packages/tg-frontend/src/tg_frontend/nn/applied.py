@@ -100,7 +100,12 @@ class Applied(Module):
 
     def forward(self, *operands: Any, **named: Any) -> Any:
         """What the method makes of ``x`` and the other operands."""
-        out = type(self)._method(*operands, **named, **self._settings())
+        try:
+            out = type(self)._method(*operands, **named, **self._settings())
+        except (TypeError, ValueError, IndexError) as error:
+            if len(error.args) == 1 and isinstance(error.args[0], str):
+                error.args = (f"{type(self).__name__}: {error.args[0]}",)
+            raise
         return self._given_back(out, operands)
 
     def _given_back(self, out: Any, operands: tuple[Any, ...]) -> Any:

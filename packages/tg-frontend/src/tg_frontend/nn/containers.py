@@ -203,8 +203,6 @@ class Identity(Layer):
       Tensor([1, 2])
     """
 
-    _tree = False
-
     def __init__(self, *args: object, **kwargs: object) -> None:
         pass
 

@@ -129,11 +129,16 @@ def elu(x: A, alpha: float = 1.0) -> A:
 def celu(x: A, alpha: float = 1.0) -> A:
     """x, and alpha * (exp(x / alpha) - 1) up to 0.
 
+    Raises:
+      ValueError: if alpha is 0.
+
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([-1.0, 0.0, 2.0]).celu().round(4)
       Tensor([-0.6321,  0.    ,  2.    ])
     """
+    if alpha == 0:
+        raise ValueError("celu: alpha is 0, by which x would be divided")
     x = floating(x)
     above = x > 0
     return above.where(x, expm1(above.where(0, x) / alpha) * alpha)

@@ -6,7 +6,7 @@ import math
 
 from tg_dtype import complex_dtype, dtypes, part_dtype
 
-from ..array.array import A
+from ..array.array import A, Array
 from ..array.computing import copied
 from ..array.operands import pair
 from ..array.selection import where
@@ -135,6 +135,8 @@ def resolve_conj(x: A) -> A:
       >>> Tensor([1 + 2j]).conj().resolve_conj()
       Tensor([1.-2.j])
     """
+    if not isinstance(x, Array):
+        raise TypeError(f"resolve_conj: a tensor is wanted, got a {type(x).__name__}")
     return x
 
 
@@ -157,6 +159,8 @@ def resolve_neg(x: A) -> A:
       >>> Tensor([1.0]).resolve_neg()
       Tensor([1.])
     """
+    if not isinstance(x, Array):
+        raise TypeError(f"resolve_neg: a tensor is wanted, got a {type(x).__name__}")
     return x
 
 

@@ -101,7 +101,7 @@ def _filled(
     requires_grad: bool | None,
 ) -> A:
     """As :meth:`full`, of a number that every dtype has."""
-    kind = to_dtype(dtype or dtypes.default_float)
+    kind = to_dtype(dtypes.default_float if dtype is None else dtype)
     return cls(LazyBuffer.const(value, kind, shape, placed(device)), requires_grad=requires_grad)
 
 
@@ -181,7 +181,7 @@ def arange(
     It takes no memory. Integers beyond ``dtypes.default_int`` are int64.
 
     Raises:
-      ValueError: if the step is 0.
+      ValueError: if the step is 0, or something is not finite.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -194,6 +194,8 @@ def arange(
             raise TypeError(f"arange: bounds and step are numbers, got {value!r} of type {type(value).__name__}")
     if step == 0:
         raise ValueError("arange: the step is 0")
+    if any(isinstance(value, float) and not math.isfinite(value) for value in (first, last, step)):
+        raise ValueError(f"arange: bounds and step are finite, got {first}, {last} and {step}")
     floats = any(isinstance(value, float) for value in (first, last, step))
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_float if floats else dtypes.default_int
     if floats:

@@ -25,6 +25,12 @@ def _unit(x: A, what: str, integers: bool = False) -> A:
     return fractions(type(x), x.shape, x.device, dtypes.float64 if _wide(x) is dtypes.float64 else None, what)
 
 
+def _numbers(what: str, **given: Any) -> None:
+    for name, value in given.items():
+        if not isinstance(value, (int, float)):
+            raise TypeError(f"{what}: {name} is a number, got {value!r} of type {type(value).__name__}")
+
+
 def _wide(x: A) -> DType:
     return dtypes.float64 if x.dtype.itemsize == 8 and x.dtype.kind == "float" else dtypes.float32
 
@@ -97,13 +103,14 @@ def log_normal(x: A, mean: float = 1.0, std: float = 2.0) -> A:
 
     Raises:
       ValueError: if the standard deviation is not positive.
-      TypeError: if the elements are no floats.
+      TypeError: if the elements are no floats, or the mean or the deviation is no number.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> (Tensor.zeros(100).log_normal() > 0).all().item()
       True
     """
+    _numbers("log_normal", mean=mean, std=std)
     if not std > 0:
         raise ValueError(f"log_normal: a standard deviation is positive, got {std!r}")
     if x.dtype.kind != "float":
@@ -176,13 +183,14 @@ def normal_(x: A, mean: float = 0.0, std: float = 1.0) -> A:
 
     Raises:
       ValueError: if the standard deviation is negative or NaN.
-      TypeError: if the elements are no floats.
+      TypeError: if the elements are no floats, or the mean or the deviation is no number.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor.zeros(3).normal_(5.0, 0.0)
       Tensor([5., 5., 5.])
     """
+    _numbers("normal_", mean=mean, std=std)
     return writing.assign(x, normal(type(x), *x.shape, mean=mean, std=std, device=x.device, dtype=x.dtype))
 
 
@@ -216,11 +224,11 @@ def bernoulli_(x: A, p: float = 0.5) -> A:
     return writing.assign(x, bernoulli(x, p))
 
 
-def random_(x: A, low: int = 0, high: int | None = None) -> A:
+def random_(x: A, low: int | None = None, high: int | None = None) -> A:
     """Fills this tensor with integers from ``low`` to below ``high``. Returns it.
 
     Args:
-      low: the least; alone, and above 0, it is ``high``.
+      low: the least, 0 if it is not given; alone it is ``high``.
       high: if it is not given: as many as the dtype has, floats without a gap; but no more than 2**31.
 
     Raises:
@@ -232,7 +240,10 @@ def random_(x: A, low: int = 0, high: int | None = None) -> A:
       Tensor([4., 4., 4.])
     """
     if high is None:
-        low, high = (0, low) if low else (0, _count(x.dtype))
+        low, high = (0, _count(x.dtype) if low is None else low)
+    low = 0 if low is None else low
+    if not low < high:
+        raise ValueError(f"random_: there is no integer from {low} to below {high}")
     kind = x.dtype if dtypes.is_int(x.dtype) else dtypes.int64
     return writing.assign(x, randint(type(x), *x.shape, low=low, high=high, device=x.device, dtype=kind).cast(x.dtype))
 

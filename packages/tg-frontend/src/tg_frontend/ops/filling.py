@@ -69,6 +69,8 @@ def copy_(x: A, src: Any, non_blocking: bool = False) -> A:
       >>> Tensor([1, 2]).copy_(Tensor([3.0, 4.0]))
       Tensor([3, 4])
     """
+    if src is None:
+        raise TypeError(f"copy_: None is no value for a tensor of shape {x.shape}")
     value = src if isinstance(src, Array) else type(x)(src, device=x.device)
     new: A = value.to(x.device).cast(x.dtype)  # type: ignore[assignment]
     if broadcast_shape("copy_", x.shape, new.shape) != x.shape:

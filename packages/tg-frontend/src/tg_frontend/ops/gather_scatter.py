@@ -37,7 +37,18 @@ def _along(x: A, dim: int, index: Any, what: str) -> tuple[int, A]:
     )
     if not fits:
         raise ValueError(f"{what}: an index of shape {index.shape} for shape {x.shape} along axis {dim}")
+    check_places(x, axis, index, what)
     return axis, signed(x._wrap(index.lazydata), x.shape[axis] if x.ndim else 1)
+
+
+def check_places(x: A, axis: int, index: A, what: str) -> None:
+    """Sees to it that there is a place for an index to name.
+
+    Raises:
+      IndexError: if there is none along the axis, whatever the index holds.
+    """
+    if x.ndim and x.shape[axis] == 0 and index.numel() != 0:
+        raise IndexError(f"{what}: an index of shape {index.shape} into axis {axis} of shape {x.shape}, which is empty")
 
 
 def gather(x: A, dim: int, index: A) -> A:
@@ -187,6 +198,7 @@ def one_hot(x: A, num_classes: int = -1) -> A:
 
     Raises:
       TypeError: if the elements are no integers.
+      ValueError: if an element is negative where the classes are counted, or there are no classes.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -200,7 +212,7 @@ def one_hot(x: A, num_classes: int = -1) -> A:
         num_classes = int(x.max().item()) + 1
         if int(x.min().item()) < 0:
             raise ValueError(f"one_hot: class {x.min().item()} is negative")
-    if num_classes < 0:
+    if num_classes < 0 or (num_classes == 0 and x.numel() != 0):
         raise ValueError(f"one_hot: {num_classes} is not a number of classes")
     classes = signed(x, num_classes)
     return classes.unsqueeze(-1).eq(iota(type(x), num_classes, classes.dtype, x.device)).cast(dtypes.int32)

@@ -15,7 +15,7 @@ from ..array.positions import signed
 from ..array.shapes import broadcast_shape
 from ..array.writing import as_value
 from ..autograd.functions import Scatter, ScatterAdd
-from .gather_scatter import REDUCTIONS, combined
+from .gather_scatter import REDUCTIONS, check_places, combined
 from .indexing import flat_index
 from .selection import nonzero
 
@@ -194,6 +194,7 @@ def _positions(x: A, dim: int, index: A, what: str) -> tuple[int, A]:
     index = _row(index)
     if index.ndim != 1:
         raise ValueError(f"{what}: an index of shape {index.shape} for slices of shape {x.shape}; it has one axis")
+    check_places(x, axis, index, what)
     m = index.shape[0]
     at = signed(x._wrap(index.lazydata), x.shape[axis])
     single = tuple(m if i == axis else 1 for i in range(x.ndim))

@@ -112,6 +112,8 @@ def tensor_split(x: A, indices: int | Sequence[int], dim: int = 0) -> tuple[A, .
             raise ValueError(f"tensor_split: {indices} is not a number of parts")
         size, more = divmod(length, indices)
         return split(x, [size + (n < more) for n in range(indices)], axis)
+    if any(not isinstance(cut, int) for cut in indices):
+        raise TypeError(f"tensor_split: places are integers, got {indices!r}")
     cuts = [min(max(cut + length if cut < 0 else cut, 0), length) for cut in indices]
     bounds = list(zip([0, *cuts], [*cuts, length], strict=True))
     return tuple(

@@ -30,6 +30,8 @@ def _pool_arguments(
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], list[tuple[int, int]], list[tuple[int, int]]]:
     if x.ndim < n:
         raise ValueError(f"{what}: input of shape {x.shape} for a kernel of {n} axes")
+    if any(isinstance(dim, int) and dim == 0 for dim in x.shape[-n:]):
+        raise ValueError(f"{what}: input of shape {x.shape} has nothing along an axis of the kernel")
     kernel = per_axis(kernel_size, n, f"{what}: kernel_size", 1)
     steps = kernel if stride is None or stride == () else per_axis(stride, n, f"{what}: stride", 1)
     gaps = per_axis(dilation, n, f"{what}: dilation", 1)
@@ -229,15 +231,17 @@ def _max_unpool(
     steps = kernel if stride is None or stride == () else per_axis(stride, n, f"{what}: stride", 1)
     gaps = per_axis(dilation, n, f"{what}: dilation", 1)
     *lead, counts = (*x.shape[:-n], [value_of(dim, x.shape) for dim in x.shape[-n:]])
-    if output_size is None:
-        spatial = tuple(
-            (c - 1) * s + d * (k - 1) + 1 - before - after
-            for c, s, d, k, (before, after) in zip(
-                counts, steps, gaps, kernel, paddings(padding, n, what), strict=True
-            )
-        )
-    else:
-        spatial = tuple(output_size)[-n:]
+    spatial = tuple(
+        (c - 1) * s + d * (k - 1) + 1 - before - after
+        for c, s, d, k, (before, after) in zip(counts, steps, gaps, kernel, paddings(padding, n, what), strict=True)
+    )
+    if output_size is not None:
+        sizes = tuple(output_size)
+        if len(sizes) not in (n, x.ndim):
+            raise ValueError(f"{what}: output_size {sizes} for an input of shape {x.shape}; it has {n} sizes")
+        if any(abs(size - usual) >= step for size, usual, step in zip(sizes[-n:], spatial, steps, strict=True)):
+            raise ValueError(f"{what}: output_size {sizes} is a step of {steps} or more away from {spatial}")
+        spatial = sizes[-n:]
     where_to = indices.detach().reshape((*lead, -1))
     flat = zeros(type(x), *lead, math.prod(spatial), dtype=x.dtype, device=x.device)
     return scatter(flat, -1, where_to, x.reshape((*lead, -1))).reshape((*lead, *spatial))

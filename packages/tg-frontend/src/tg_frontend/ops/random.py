@@ -213,6 +213,7 @@ def normal(
 
     Raises:
       ValueError: if the standard deviation is negative or NaN.
+      TypeError: if there are sizes beside tensors.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -220,7 +221,12 @@ def normal(
       >>> round(Tensor.normal(1000, mean=5, std=0.01).mean().item(), 1)
       5.0
     """
-    if shape and (isinstance(shape[0], (float, Array)) or isinstance(mean, Array) or isinstance(std, Array)):
+    tensors = isinstance(mean, Array) or isinstance(std, Array)
+    if tensors and (len(shape) > 1 or (shape and isinstance(shape[0], (tuple, list)))):
+        raise TypeError(f"normal: sizes {shape} beside tensors, whose shape the result has")
+    if tensors and not shape:
+        return _around(cls, mean, std, [], device, dtype, requires_grad)
+    if shape and (isinstance(shape[0], (float, Array)) or tensors):
         centre, spread, *rest = (*shape, mean, std)[:2] if len(shape) == 1 else shape
         return _around(cls, centre, std if len(shape) == 1 else spread, rest, device, dtype, requires_grad)
     if len(shape) == 3 and isinstance(shape[2], (tuple, list)):

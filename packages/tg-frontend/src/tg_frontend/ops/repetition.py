@@ -73,6 +73,8 @@ def repeat_interleave(
     if x.ndim == 0:
         out = x.reshape((1,))
     shape = out.shape
+    if output_size is not None and output_size != shape[axis] * repeats:
+        raise ValueError(f"repeat_interleave: output_size {output_size}; it is {shape[axis] * repeats}")
     out = out.reshape((*shape[: axis + 1], 1, *shape[axis + 1 :]))
     out = stretch(out, (*shape[: axis + 1], repeats, *shape[axis + 1 :]))
     return copied(out.reshape((*shape[:axis], shape[axis] * repeats, *shape[axis + 1 :])))
@@ -91,6 +93,8 @@ def _repeated_each(x: A, repeats: Sequence[int] | A, axis: int, length: int | No
         if counts.numel() and counts.min().item() < 0:
             raise ValueError("repeat_interleave: a number of repeats is negative")
         length = int(counts.sum().item())
+    if length < 0:
+        raise ValueError(f"repeat_interleave: output_size {length} is negative")
     # Position i of the result shows the element before which at most i have been given.
     upto = cumsum(counts.cast(dtypes.int64), 0)
     at = searchsorted(upto, iota(type(x), length, dtypes.int32, x.device).cast(dtypes.int64), right=True)

@@ -50,6 +50,8 @@ def embedding(x: A, index: A, padding_idx: int | None = None, sparse: bool = Fal
         raise TypeError(f"embedding: indices are integers, got a {kind}")
     if x.ndim == 0:
         raise ValueError("embedding: a tensor of shape () has no rows")
+    if x.shape[0] == 0 and index.numel() != 0:
+        raise IndexError(f"embedding: an index of shape {index.shape} into a table of shape {x.shape}, which is empty")
     if index.device != x.device:
         raise ValueError(f"embedding: an index on {index.device} for a table on {x.device}; use .to()")
     if padding_idx is not None:

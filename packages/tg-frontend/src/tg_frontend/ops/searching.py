@@ -61,6 +61,8 @@ def _operand(x: A, other: Any, what: str) -> A:
         return x._wrap(other.lazydata)
     if isinstance(other, (bool, int, float)):
         return full(type(x), (), other, x.device).cast(weak_dtype(x.dtype, other))
+    if other is None:
+        raise TypeError(f"{what}: numbers or a tensor are wanted, got None")
     return type(x)(other, device=placed(x.device))
 
 
@@ -81,7 +83,7 @@ def searchsorted(x: A, values: Any, right: bool = False, side: Literal["left", "
       Shape of the values.
 
     Raises:
-      ValueError: if the shapes do not fit, or ``side`` is neither.
+      ValueError: if the shapes do not fit, ``side`` is neither, or is contradicted by ``right``.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -90,6 +92,8 @@ def searchsorted(x: A, values: Any, right: bool = False, side: Literal["left", "
     """
     if side not in (None, "left", "right"):
         raise ValueError(f"searchsorted: side {side!r}; there are 'left' and 'right'")
+    if right and side == "left":
+        raise ValueError("searchsorted: side is 'left', but right is True")
     if x.ndim == 0:
         raise ValueError("searchsorted: one number is no sequence")
     wanted = _operand(x, values, "searchsorted")

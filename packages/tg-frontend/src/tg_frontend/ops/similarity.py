@@ -90,7 +90,7 @@ def renorm(x: A, p: float, dim: int, maxnorm: float) -> A:
       Tensor([[0.6, 0.8],
               [0. , 0.5]])
     """
-    if p <= 0 or maxnorm < 0 or x.ndim < 2:
+    if not p > 0 or not maxnorm >= 0 or x.ndim < 2:
         raise ValueError(f"renorm: the {p}-norm to at most {maxnorm} of slices of shape {x.shape}")
     axis = x._axis(dim, "renorm")
     length = norm(x, p, tuple(i for i in range(x.ndim) if i != axis), keepdim=True)
@@ -101,7 +101,7 @@ def pdist(x: A, p: float = 2.0) -> A:
     """The p-norm distance of each row from each later one: (n, k) gives n * (n - 1) / 2.
 
     Raises:
-      ValueError: if it is no matrix.
+      ValueError: if it is no matrix, or p is negative or NaN.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -110,6 +110,8 @@ def pdist(x: A, p: float = 2.0) -> A:
     """
     if x.ndim != 2 or not isinstance(x.shape[0], int):
         raise ValueError(f"pdist: a matrix is wanted, got shape {x.shape}")
+    if not p >= 0:
+        raise ValueError(f"pdist: the norm is one of 0 or more, got p={p}")
     pairs = list(combinations(range(x.shape[0]), 2))
     if not pairs:
         return norm_along(x.shrink([(0, 0), None]), p, 1)
@@ -160,7 +162,7 @@ def cdist(x: A, other: A, p: float = 2.0, compute_mode: str | None = None) -> A:
       compute_mode: says nothing: there is one way to compute it here.
 
     Raises:
-      ValueError: if the rows are of different lengths, or there are no rows.
+      ValueError: if the rows are of different lengths, there are no rows, or p is negative or NaN.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -170,6 +172,8 @@ def cdist(x: A, other: A, p: float = 2.0, compute_mode: str | None = None) -> A:
     b = as_tensor(x, other, "cdist")
     if x.ndim < 2 or b.ndim < 2 or x.shape[-1] != b.shape[-1]:
         raise ValueError(f"cdist: rows of shapes {x.shape} and {b.shape}: matrices with rows of one length are wanted")
+    if not p >= 0:
+        raise ValueError(f"cdist: the norm is one of 0 or more, got p={p}")
     apart = negatable(x).unsqueeze(-2) - negatable(b).unsqueeze(-3)
     return norm_along(apart, p, apart.ndim - 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from inspect import signature
 
 from tg_dtype import dtypes
 
@@ -58,7 +59,7 @@ class Optimizer(HookedOptimizer):
     Raises:
       ValueError: if the learning rate is negative, there is no tensor to optimise, one is the result of operations that
         require a gradient or is in two groups, or the tensors are on different devices.
-      TypeError: if something is no tensor, or there is no such setting.
+      TypeError: if something is no tensor, a setting is no number, or there is no such setting.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -77,6 +78,8 @@ class Optimizer(HookedOptimizer):
 
     def __init__(self, params: Parameters, lr: float | Tensor | Mapping[str, Any], **settings: Any) -> None:
         name = type(self).__name__
+        if isinstance(params, Tensor):
+            raise TypeError(f"{name}: params is one tensor of shape {params.shape}; give a list of tensors")
         if isinstance(lr, Mapping):
             settings = {**lr, **settings}
             if "lr" not in settings:
@@ -149,6 +152,7 @@ class Optimizer(HookedOptimizer):
         name, lr = type(self).__name__, values["lr"]
         if not isinstance(lr, Tensor) and not (isinstance(lr, (int, float)) and lr >= 0):
             raise ValueError(f"{name}: the learning rate {lr} is negative")
+        self._check_numbers(values)
         self._check(values)
         for position, param in enumerate(tensors):
             if param.requires_grad is None:
@@ -177,6 +181,23 @@ class Optimizer(HookedOptimizer):
             self.params += own
             self.param_groups.append(group)
             self._kept += self._begun(own, group)
+
+    def _check_numbers(self, values: Mapping[str, Any]) -> None:
+        """Sees to it that settings are numbers where those that are not given are.
+
+        Raises:
+          TypeError: if one is something else.
+          ValueError: if one is NaN.
+        """
+        name = type(self).__name__
+        for key, parameter in signature(type(self).__init__).parameters.items():
+            if type(parameter.default) not in (int, float) or key not in values:
+                continue
+            value = values[key]
+            if not isinstance(value, (int, float, Tensor)):
+                raise TypeError(f"{name}: {key} is a number, got {value!r} of type {type(value).__name__}")
+            if value != value and not isinstance(value, Tensor):
+                raise ValueError(f"{name}: {key} is NaN")
 
     def _check(self, values: Mapping[str, Any]) -> None:
         """Raises an error if a setting of a group is out of range."""
