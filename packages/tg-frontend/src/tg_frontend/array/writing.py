@@ -119,7 +119,7 @@ def _fits(old: tuple[sint, ...], shape: tuple[sint, ...]) -> bool:
 
 def fitting(x: B, value: Any, what: str) -> B:
     """``value`` as a tensor of this one's dtype and device, cast as numpy casts what is written to a part."""
-    if not isinstance(value, (Base, bool, int, float, complex)):
+    if value is not None and not isinstance(value, (Base, bool, int, float, complex)):
         value = type(x)(value, device=x.device)
     if isinstance(value, complex) or (isinstance(value, Base) and value.dtype.kind == "complex"):
         raise TypeError(f"{what}: complex numbers into a tensor of {x.dtype.name}; cast them")
