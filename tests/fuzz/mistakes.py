@@ -18,6 +18,7 @@ import random
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -180,7 +181,8 @@ def answer(mistake: Mistake, operation: Callable[..., Any], bare: bool = False) 
     last = mistake.name.rpartition(".")[2]
     late = False
     try:
-        with limited(SECONDS), np.errstate(all="ignore"):
+        with limited(SECONDS), np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             out = operation(*args, **kwargs)
             late = True
             read(out)

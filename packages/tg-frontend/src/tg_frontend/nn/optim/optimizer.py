@@ -190,10 +190,15 @@ class Optimizer(HookedOptimizer):
           ValueError: if one is NaN.
         """
         name = type(self).__name__
+        pair = values.get("betas", ())
+        given = {**values, **dict(zip(_BETAS, pair if isinstance(pair, (tuple, list)) else (), strict=False))}
+        for key, value in given.items():
+            if key in _BETAS and not isinstance(value, (int, float, Tensor)):
+                raise TypeError(f"{name}: {key} is a number, got {value!r} of type {type(value).__name__}")
         for key, parameter in signature(type(self).__init__).parameters.items():
-            if type(parameter.default) not in (int, float) or key not in values:
+            if type(parameter.default) not in (int, float) or key not in given:
                 continue
-            value = values[key]
+            value = given[key]
             if not isinstance(value, (int, float, Tensor)):
                 raise TypeError(f"{name}: {key} is a number, got {value!r} of type {type(value).__name__}")
             if value != value and not isinstance(value, Tensor):
