@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from tools.tensor_page import samples
 
 from tests.fuzz import mistakes
 from tg_dtype import dtypes
@@ -34,7 +35,7 @@ def test_every_layer_shows_itself(name: str) -> None:
 
 
 def _refused(**kwargs: Any) -> tuple[str, str]:
-    def sine(x: Tensor, scale: float = 1.0) -> Tensor:
+    def sine(x: Tensor, scale: Any = 1.0) -> Tensor:
         if kwargs.get("crash") and scale is None:
             raise KeyError("scale")
         if kwargs.get("written"):
@@ -45,8 +46,8 @@ def _refused(**kwargs: Any) -> tuple[str, str]:
             raise ValueError("sine: the scale is negative")
         return x.sin()
 
-    sample = mistakes.samples.samples("Tensor.sin")[0]
-    good = mistakes.samples.Sample("Tensor.sine", sample.args)
+    sample = samples.samples("Tensor.sin")[0]
+    good = samples.Sample("Tensor.sine", sample.args)
     for mistake in mistakes.mistakes(good, sine):
         verdict, said = mistakes.answer(mistake, sine)
         if verdict == "wrong" and kwargs["what"] in said:
@@ -67,15 +68,18 @@ def test_a_planted_bug_is_found(planted: dict[str, Any]) -> None:
     assert _refused(**planted)[0] == "wrong"
 
 
-X = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-EMPTY = Tensor.zeros(2, 0)
+X: Any = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+EMPTY: Any = Tensor.zeros(2, 0)
+WRONG: Any = Tensor  # called as no type checker would let it be
+OPTIM: Any = nn.optim
+LAYERS: Any = nn
 REFUSED: dict[str, tuple[Any, str]] = {
     "a flag is no str": (lambda: X.sum(1, keepdim="no"), "Tensor.sum: keepdim is True or False"),
     "a flag is no str by numpy's name": (lambda: X.sum(1, keepdims=2.5), "Tensor.sum: keepdim is True or False"),
-    "a layer's flag": (lambda: nn.Linear(2, 3, bias="no"), "Linear: bias is True or False"),
+    "a layer's flag": (lambda: LAYERS.Linear(2, 3, bias="no"), "Linear: bias is True or False"),
     "True is no number of parts": (lambda: X.chunk(True), "Tensor.chunk: chunks is an integer"),
     "a complex axis": (lambda: X.sum(1j), "complex"),
-    "a complex axis of several": (lambda: Tensor.cat(X, X, dim=1j), "Tensor.cat: dim is an integer"),
+    "a complex axis of several": (lambda: WRONG.cat(X, X, dim=1j), "Tensor.cat: dim is an integer"),
     "nothing to gather from": (lambda: EMPTY.gather(1, Tensor([[0], [1]])), "Tensor.gather: an index of shape"),
     "nothing to look up in": (lambda: Tensor.zeros(0, 3).embedding(Tensor([0])), "Tensor.embedding: an index"),
     "nothing to take a maximum of": (lambda: Tensor.zeros(1, 2, 0).max_pool1d(1), "max_pool1d: input of shape"),
@@ -83,17 +87,17 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a negative norm": (lambda: X.cdist(X, p=-1), "Tensor.cdist: the norm is one of 0 or more"),
     "a size that cannot be": (lambda: X.reshape(1, 2, 3).max_unpool1d(X.reshape(1, 2, 3).cast(dtypes.int32), 2,
                               output_size=(19,)), "max_unpool1d: output_size"),
-    "bounds that are not finite": (lambda: Tensor.arange(0.0, float("inf")), "Tensor.arange: bounds and step"),
+    "bounds that are not finite": (lambda: WRONG.arange(0.0, float("inf")), "Tensor.arange: bounds and step"),
     "a division by 0": (lambda: X.celu(0.0), "Tensor.celu: alpha is 0"),
-    "a tensor beside sizes": (lambda: Tensor.normal(2, 3, mean=X), "Tensor.normal: sizes"),
+    "a tensor beside sizes": (lambda: WRONG.normal(2, 3, mean=X), "Tensor.normal: sizes"),
     "no class": (lambda: Tensor([0]).one_hot(0), "Tensor.one_hot: 0 is not a number of classes"),
     "an axis named twice": (lambda: X.squeeze((0, 0)), "Tensor.squeeze: an axis is named twice"),
     "sides that contradict": (lambda: X[0].searchsorted(X[0], right=True, side="left"), "searchsorted: side"),
-    "one tensor as parameters": (lambda: nn.optim.SGD(Tensor([[1.0]])), "SGD: params is one tensor"),
-    "NaN as a setting": (lambda: nn.optim.SGD([Tensor([1.0])], weight_decay=float("nan")), "SGD: weight_decay is NaN"),
-    "no number as a setting": (lambda: nn.optim.Adam([Tensor([1.0])], weight_decay=None), "Adam: weight_decay is a n"),
+    "one tensor as parameters": (lambda: OPTIM.SGD(Tensor([[1.0]])), "SGD: params is one tensor"),
+    "NaN as a setting": (lambda: OPTIM.SGD([Tensor([1.0])], weight_decay=float("nan")), "SGD: weight_decay is NaN"),
+    "no number as a setting": (lambda: OPTIM.Adam([Tensor([1.0])], weight_decay=None), "Adam: weight_decay is a n"),
     "parameters in two groups": (
-        lambda: nn.optim.SGD([{"params": [X]}, {"params": [X], "lr": 0.1}]), "SGD: parameter 0 of group 1"),
+        lambda: OPTIM.SGD([{"params": [X]}, {"params": [X], "lr": 0.1}]), "SGD: parameter 0 of group 1"),
 }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from tools.tensor_page import samples
 
+from tests.fuzz.methods import Array
 from tinytg import Tensor, nn
 
 GOOD_ERRORS = (TypeError, ValueError, IndexError, RuntimeError, OverflowError, MemoryError)
@@ -72,7 +73,7 @@ class Finding:
         return f"{self.mistake.name}: {self.mistake.what}: {self.problem}"
 
 
-def spoilt_operands(array: samples.Array) -> Iterator[tuple[str, Any]]:
+def spoilt_operands(array: Array) -> Iterator[tuple[str, Any]]:
     """Other things in the place of an operand."""
     yield "None", None
     yield "a str", "zzz"
@@ -168,9 +169,9 @@ def limited(seconds: int) -> Iterator[None]:
 
 def answer(mistake: Mistake, operation: Callable[..., Any], bare: bool = False) -> tuple[str, str]:
     """What comes of it: ``refused``, ``accepted`` or ``wrong``, and the message."""
-    made: list[tuple[Any, samples.Array]] = []
+    made: list[tuple[Any, Array]] = []
 
-    def tensor(array: samples.Array) -> Any:
+    def tensor(array: Array) -> Any:
         kind = {"float64": "float32", "int64": "int32", "complex128": "complex64"}.get(array.dtype.name)
         device = "CPU" if len(made) == mistake.elsewhere else "NUMPY"
         out = Tensor(array.astype(kind) if kind else array, device=device)
@@ -290,7 +291,7 @@ def calls(name: str) -> list[tuple[samples.Sample, Callable[..., Any]]]:
     return [(sample, sample.operation()) for sample in samples.samples(name)[:SAMPLES]]
 
 
-def samples_of_weights() -> samples.Array:
+def samples_of_weights() -> Array:
     """A weight that an optimiser learns."""
     return np.array([[0.5, -1.0], [2.0, 0.25]])
 
