@@ -339,3 +339,32 @@ def test_names_that_are_methods_take_their_arguments_as_torch_has_them() -> None
 def test_what_does_not_fit_is_said(call: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         call(Tensor.ones(2, 3, 4))
+
+
+@pytest.mark.parametrize("name", ["l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss"])
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64"])
+def test_losses_of_unsigned_integers_lose_no_digit(name: str, kind: str, backend: str) -> None:
+    most = 2 ** (8 * np.dtype(kind).itemsize) - 1
+    x, y = [most, most // 2, 3, 0], [most - 2, most // 2 + 3, 9, most]
+    found = getattr(functional, name)(Tensor(x, dtype=kind), Tensor(y, dtype=kind), reduction="none").tolist()
+    for got, a, b in zip(found, x, y, strict=True):
+        apart = abs(a - b)
+        want = {"l1_loss": apart, "mse_loss": apart**2}.get(name, apart - 0.5 if apart else 0)
+        assert got == pytest.approx(want, rel=1e-6), (a, b)
+
+
+def test_squares_of_integers_do_not_wrap(backend: str) -> None:
+    assert functional.mse_loss(Tensor([2**31 - 1]), Tensor([7])).item() == pytest.approx((2.0**31 - 8) ** 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint32", "bool"])
+def test_means_of_integers_are_floats(kind: str, backend: str) -> None:
+    x = Tensor([[[1, 0, 1, 1, 0]]], dtype=kind)
+    assert functional.avg_pool1d(x, 2).tolist() == [[[0.5, 1.0]]]
+    np.testing.assert_allclose(functional.adaptive_avg_pool1d(x, 2).numpy(), [[[2 / 3, 2 / 3]]], rtol=1e-6)
+
+
+def test_attention_without_features_is_a_mean(backend: str) -> None:
+    values = np.random.default_rng(3).normal(size=(2, 4, 5)).astype(np.float32)
+    got = Tensor.ones(2, 3, 0).scaled_dot_product_attention(Tensor.ones(2, 4, 0), Tensor(values))
+    np.testing.assert_allclose(got.numpy(), np.repeat(values.mean(1, keepdims=True), 3, 1), rtol=1e-5)

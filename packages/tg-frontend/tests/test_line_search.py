@@ -70,3 +70,9 @@ def test_valley() -> None:
 def test_other_searches_are_refused() -> None:
     with pytest.raises(ValueError, match=r"LBFGS: there is no line search 'armijo'"):
         nn.optim.LBFGS([Tensor([1.0])], line_search_fn="armijo")
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_history_of_nothing_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match="history_size is at least 1"):
+        nn.optim.LBFGS([Tensor([1.0])], history_size=size)

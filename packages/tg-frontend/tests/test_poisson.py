@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tg_frontend import Tensor, TinyJit
+from tg_frontend import Tensor, TinyJit, scan, vmap
 from tg_frontend.ops.poisson import _log_chance
 
 COUNT = {"NUMPY": 20_011, "CPU": 1_000_003}
@@ -134,3 +134,15 @@ def test_bad_rates_are_told() -> None:
             Tensor([1], dtype=dtype).poisson()
     with pytest.raises(TypeError, match="complex numbers"):
         Tensor([1j]).poisson()
+
+
+def test_draws_of_a_mapped_function_look_at_nothing() -> None:
+    counts = vmap(lambda rate: rate.poisson())(Tensor([0.0, 30.0, -1.0, math.inf]))
+    assert counts[0].item() == 0 and counts[1].item() == counts[1].round().item()
+    assert counts[2:].isnan().all().item()
+    assert np.isnan(vmap(lambda p: p.bernoulli())(Tensor([0.0, 1.0, 2.0])).numpy()).tolist() == [False, False, True]
+    chosen = vmap(lambda row: row.multinomial(2, True))(Tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]))
+    assert chosen.tolist() == [[1, 1], [-1, -1]]
+    for draw in (Tensor.poisson, Tensor.bernoulli):
+        with pytest.raises(RuntimeError, match="draws random numbers"):
+            scan(lambda carry, x, draw=draw: (carry, draw(x)), Tensor(0.0), Tensor([0.1, 0.2]))  # type: ignore[misc]

@@ -90,7 +90,6 @@ _HARMLESS: dict[str, tuple[object, ...]] = {
     "norm_type": (2, 2.0),
     "scale_grad_by_freq": (False,),
     "differentiable": (False,),
-    "generator": (None,),
     "out_dtype": (None,),
     "in_order": (True,),
 }

@@ -144,8 +144,13 @@ def floating(x: B) -> B:
 
 
 def negatable(x: B) -> B:
-    """The tensor itself, if differences of its elements can be told; of unsigned integers, as floats."""
-    return floating(x) if x.dtype.kind == "uint" else x
+    """The tensor itself, if differences of its elements can be told; of unsigned integers, as floats.
+
+    These are of 64 bits where float32 would round the integers.
+    """
+    if x.dtype.kind != "uint":
+        return x
+    return cast(x, dtypes.float64) if x.dtype.itemsize >= 4 else floating(x)
 
 
 def wide(x: B, compute: Callable[[B], B]) -> B:

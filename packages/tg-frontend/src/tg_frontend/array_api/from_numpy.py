@@ -49,6 +49,7 @@ _FFT = (
 ).split()
 _IGNORED: dict[str, tuple[Any, ...]] = {
     "kind": (None, "stable"), "order": (None, "C", "K", "A"), "like": (None,), "subok": (True, False),
+    "optimize": (True, False, "greedy", "optimal"),
 }  # fmt: skip
 """Arguments of numpy with those of their values that say here what is so anyway."""
 

@@ -6,6 +6,7 @@ from tg_dtype import part_dtype
 
 from ..array.array import Array
 from ..ops import decompositions
+from ..ops.einsum import spelled
 from .algebra import minus, plus
 from .arithmetic import add, mul
 from .componentwise import alike, conj
@@ -101,7 +102,7 @@ ADDED = {name: _added(name) for name in ("addmm", "addmv", "addr", "baddbmm", "a
 
 
 def einsum(cls: Any, formula: Any, *given: Any) -> Any:
-    listed = tuple(given[0]) if len(given) == 1 and isinstance(given[0], (list, tuple)) else given
+    formula, listed = spelled(formula, given)
     part = part_dtype(joint(listed, "einsum"))
     terms: list[tuple[tuple[Any, ...], int]] = [((), 0)]  # operands, and how often i is a factor
     for one in listed:

@@ -7,7 +7,7 @@ from threading import Lock, local
 from weakref import ref
 
 from tg_lazy import LazyBuffer, Ops, Storage, schedule
-from tg_runtime import realize
+from tg_runtime import capturing, realize
 from tg_runtime.host.interrupts import Uninterrupted
 
 TYPE_CHECKING = False
@@ -171,6 +171,11 @@ def computable(roots: Sequence[LazyBuffer]) -> bool:
     return graph.isdisjoint(TRACING.unknown) and not any(
         node.stale is not None or (node.op is Ops.CUSTOM and type(node.arg) is Unavailable) for node in graph
     )
+
+
+def readable(root: LazyBuffer) -> bool:
+    """Whether the value of a node may be looked at: TinyJit does not record, and no traced function gives it."""
+    return not capturing() and computable([root])
 
 
 def _target(node: LazyBuffer) -> LazyBuffer:

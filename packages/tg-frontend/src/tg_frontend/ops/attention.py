@@ -74,7 +74,8 @@ def scaled_dot_product_attention(
             raise ValueError(f"{what}: {shapes}: the heads of the query must divide by those of key and value")
         times = value_of(query.shape[-3], query.shape) // value_of(key.shape[-3], key.shape)
         key, value = repeat_interleave(key, times, dim=-3), repeat_interleave(value, times, dim=-3)
-    factor = 1 / math.sqrt(value_of(query.shape[-1], query.shape)) if scale is None else scale
+    width = value_of(query.shape[-1], query.shape) if scale is None else 0
+    factor = scale if scale is not None else 1 / math.sqrt(max(width, 1))  # without features all scores are 0
     if is_causal:
         if attn_mask is not None:
             raise ValueError(f"{what}: give attn_mask or is_causal, not both")

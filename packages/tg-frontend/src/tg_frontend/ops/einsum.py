@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tg_dtype import sum_acc_dtype
 from tg_shape import sint
 
@@ -15,12 +17,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_TERM = re.compile(r"[A-Za-z]*(?:…[A-Za-z]*)?", re.ASCII)
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_SPARE = 0xE000  # of characters that no formula has, from here on: the axes of "..."
 
-def einsum(cls: type[A], formula: str, *operands: Any, dtype: DTypeLike | None = None) -> A:
+
+def einsum(cls: type[A], formula: str | A, *operands: Any, dtype: DTypeLike | None = None) -> A:
     """A sum of products over named axes, as numpy has it: ``"ij,jk->ik"``, ``"...ii->...i"``, ``"bij,bjk"``.
+
+    Axes of size 1 broadcast. Those of ``"..."`` are summed where the output does not name them, as in PyTorch.
+
+    Args:
+      formula: letters, a to z and A to Z, for the axes of each operand, and after ``->`` for those of the result;
+        without ``->``, those that occur once, in the order of the alphabet with capitals first. Or, as in numpy and
+        PyTorch, each operand followed by a list of integers from 0 to 51 and ``...``, and a last list for the result.
+      operands: tensors, as many as the formula has terms.
+      dtype: to sum in, and of the result.
 
     Raises:
       ValueError: if the formula is malformed or does not fit the operands.
+      TypeError: if an operand is no tensor.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -28,10 +44,9 @@ def einsum(cls: type[A], formula: str, *operands: Any, dtype: DTypeLike | None =
       >>> Tensor.einsum("ij,kj->ik", a, a).tolist()
       [[5, 11], [11, 25]]
     """
-    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        operands = tuple(operands[0])
-    terms, output = _parse(formula, operands)
-    tensors: list[A] = [_diagonals(x, letters, formula) for x, letters in zip(operands, terms, strict=True)]
+    text, operands = spelled(formula, operands)
+    terms, output = _parse(text, operands)
+    tensors: list[A] = [_diagonals(x, letters, text) for x, letters in zip(operands, terms, strict=True)]
     terms = ["".join(dict.fromkeys(letters)) for letters in terms]
     sizes: dict[str, sint] = {}
     for x, letters in zip(tensors, terms, strict=True):
@@ -41,7 +56,7 @@ def einsum(cls: type[A], formula: str, *operands: Any, dtype: DTypeLike | None =
                 sizes[letter] = dim
             elif dim not in (1, known):
                 raise ValueError(
-                    f"einsum: {formula!r}: the axis {letter!r} has sizes {known} and {dim} in shapes "
+                    f"einsum: {text!r}: the axis {letter!r} has sizes {known} and {dim} in shapes "
                     f"{' and '.join(str(o.shape) for o in operands)}"
                 )
     order = [*output, *sorted(set(sizes) - set(output))]
@@ -60,38 +75,78 @@ def einsum(cls: type[A], formula: str, *operands: Any, dtype: DTypeLike | None =
     return out.reshape(tuple(full[: len(output)]))
 
 
+def spelled(formula: Any, operands: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """A formula as text, and the operands, which may have come in lists or with lists of axes.
+
+    Raises:
+      ValueError: if a list holds what names no axis.
+      TypeError: if the formula is no text, and no operand.
+    """
+    if isinstance(formula, str):
+        listed = len(operands) == 1 and isinstance(operands[0], (list, tuple))
+        return formula, tuple(operands[0]) if listed else operands
+    if not isinstance(formula, Array):
+        raise TypeError(f"einsum: a formula, or operands with lists of axes, is wanted, got a {type(formula).__name__}")
+    given = (formula, *operands)
+    text = ",".join(map(_named, given[1::2][: len(given) // 2]))
+    if len(given) % 2:
+        text = f"{text}->{_named(given[-1])}"
+    return text, given[: len(given) // 2 * 2 : 2]
+
+
+def _named(axes: Any) -> str:
+    """A list of axes as letters."""
+    if not isinstance(axes, (list, tuple)):
+        raise TypeError(f"einsum: after each operand a list of its axes is wanted, got a {type(axes).__name__}")
+    for axis in axes:
+        if axis is not ... and not (isinstance(axis, int) and 0 <= axis < len(_LETTERS)):
+            raise ValueError(f"einsum: an axis is an integer from 0 to {len(_LETTERS) - 1}, or ..., got {axis!r}")
+    return "".join("..." if axis is ... else _LETTERS[axis] for axis in axes)
+
+
+def _halves(formula: str) -> tuple[str, str, str]:
+    """What stands before the arrow, the arrow, and what stands behind it."""
+    if "…" in formula or re.search(r"\. +\.", formula):
+        raise ValueError(f"einsum: in {formula!r} three points, one behind another, are wanted for axes without a name")
+    return formula.partition("->")
+
+
 def _parse(formula: str, operands: tuple[Any, ...]) -> tuple[list[str], str]:
-    text = formula.replace(" ", "")
-    left, arrow, right = text.partition("->")
+    left, arrow, right = (part.replace(" ", "").replace("...", "…") for part in _halves(formula))
     terms = left.split(",")
     if len(terms) != len(operands):
         raise ValueError(f"einsum: {formula!r} names {len(terms)} operands, got {len(operands)}")
     for x in operands:
         if not isinstance(x, Array):
             raise TypeError(f"einsum: operands are tensors, got a {type(x).__name__}")
-    # letters that nobody types stand for the axes of "..."
-    spare = [chr(code) for code in range(0x3B1, 0x3B1 + 24)]
+    for letters in (*terms, right):
+        if not _TERM.fullmatch(letters):
+            shown = letters.replace("…", "...")
+            raise ValueError(f"einsum: {shown!r} in {formula!r} is not made of letters (a to z, A to Z) and one '...'")
     widest = 0
     for i, (letters, x) in enumerate(zip(terms, operands, strict=True)):
-        if letters.count("...") > 1 or (not letters.replace("...", "").isalpha() and letters.replace("...", "")):
-            raise ValueError(f"einsum: {letters!r} in {formula!r} is not made of letters and one '...'")
-        if "..." in letters:
-            extra = x.ndim - len(letters) + 3
+        if "…" in letters:
+            extra = x.ndim - len(letters) + 1
             if extra < 0:
                 raise ValueError(f"einsum: {letters!r} in {formula!r} does not fit shape {x.shape}")
             widest = max(widest, extra)
-            terms[i] = letters.replace("...", "".join(spare[-extra:]) if extra else "")
+            terms[i] = letters.replace("…", _spare(extra))
         if len(terms[i]) != x.ndim:
             raise ValueError(f"einsum: {letters!r} in {formula!r} does not fit shape {x.shape}")
-    dots = "".join(spare[-widest:]) if widest else ""
+    dots = _spare(widest)
     if arrow:
-        output = right.replace("...", dots)
+        output = right.replace("…", dots)
     else:
         once = "".join(terms)
         output = dots + "".join(sorted(c for c in set(once) - set(dots) if once.count(c) == 1))
     if len(set(output)) != len(output) or not set(output) <= set("".join(terms)):
         raise ValueError(f"einsum: the output {right!r} of {formula!r} repeats an axis or names an unknown one")
     return terms, output
+
+
+def _spare(count: int) -> str:
+    """Names of the last axes of "...": the last one of all has the first."""
+    return "".join(chr(_SPARE + place) for place in reversed(range(count)))
 
 
 def _diagonals(x: Any, letters: str, formula: str) -> Any:

@@ -60,12 +60,16 @@ def same_shape(x: A, target: A, what: str) -> A:
 
 
 def difference(x: A, target: A, what: str) -> A:
-    """x - target, of unsigned integers as floats.
+    """x - target, of unsigned integers as floats, which are the integers' exact difference rounded once.
 
     Raises:
       ValueError: if the target has another shape.
     """
-    return negatable(x) - negatable(same_shape(x, target, what))
+    target = same_shape(x, target, what)
+    if x.dtype is dtypes.uint64 and target.dtype is dtypes.uint64:  # of which float64 has not all
+        above, below = (part.cast(dtypes.float64) for part in (x - target, target - x))
+        return (x >= target).where(above, -below)
+    return negatable(x) - negatable(target)
 
 
 def binary_crossentropy(x: A, Y: A, reduction: str = "mean", *, weight: A | None = None) -> A:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 from tg_dtype import dtypes
-from tg_runtime import capturing
 
 from ..array.array import A
+from ..memory.realization import readable
 from .counting import AHEAD, FEW, MOST, SMALL, TRIALS, accepted, deviance, fraction, log_root, rising, searched, series
 from .elementary import exp, log, sqrt
 from .streams import Stream, random_words
@@ -22,8 +22,8 @@ def poisson(x: A) -> A:
     """Counts of events of which this many, the elements, are expected: draws from Poisson's distributions.
 
     Every count is right with the probabilities of the distribution to within the rounding of float32 (of float64 for
-    rates of float64). The rates are computed at once and looked at, but for those inside of a TinyJit: there a rate
-    that is refused elsewhere gives NaN. The gradient is 0. Source: see the module.
+    rates of float64). The rates are computed at once and looked at, but for those inside of a TinyJit or of ``vmap``:
+    there a rate that is refused elsewhere gives NaN. The gradient is 0. Source: see the module.
 
     Returns:
       This tensor's shape, dtype and device. Counts that the dtype does not hold exactly are rounded.
@@ -48,7 +48,7 @@ def poisson(x: A) -> A:
     good = (rates >= 0) & (rates < math.inf)
     large = rates >= SMALL
     some = others = 1
-    if not capturing():
+    if readable(rates.lazydata):
         if good.logical_not().any().item():
             raise ValueError("poisson: rates are finite and not negative")
         some, others = int(large.any().item()), int(large.logical_not().any().item())

@@ -139,7 +139,7 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> A:
-    """The mean of each window of the last axes.
+    """The mean of each window of the last axes; of integers it is a float, while PyTorch truncates it.
 
     Args:
       kernel_size: one number for each of the last axes (two, if it is one number).

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..array.array import A
-from ..array.casts import negatable
+from ..array.casts import floating, negatable
 from ..array.operands import as_tensor
 from .elementary import exp, log, square
 from .elementwise import clip
@@ -57,7 +57,7 @@ def mse_loss(x: A, target: A, reduction: str = "mean", weight: A | None = None) 
       Tensor(2.)
     """
     checked("mse_loss", reduction)
-    return _weighted(square(difference(x, target, "mse_loss")), weight, reduction, "mse_loss")
+    return _weighted(square(floating(difference(x, target, "mse_loss"))), weight, reduction, "mse_loss")
 
 
 def huber_loss(

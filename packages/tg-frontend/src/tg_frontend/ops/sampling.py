@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from tg_dtype import dtypes
-from tg_runtime import capturing
 
 from ..array.array import A
 from ..array.base import DTypeLike
 from ..array.casts import floating
 from ..array.ingest import placed, sure_of
 from ..host.coerce import to_dtype
+from ..memory.realization import readable
 from .creation import checked_shape
 from .elementary import log
 from .random import fractions, rand, rand_like
@@ -68,7 +68,8 @@ def dropout(x: A, p: float = 0.5, training: bool | None = None) -> A:
 def bernoulli(x: A, p: float | None = None) -> A:
     """Ones with a probability, zeros otherwise, in this tensor's shape, dtype and device.
 
-    The probabilities are computed at once and looked at, but for those inside of a TinyJit.
+    The probabilities are computed at once and looked at, but for those inside of a TinyJit or of ``vmap``: there one
+    that is refused elsewhere gives NaN.
 
     Args:
       p: the probability; the elements are, if it is not given.
@@ -89,16 +90,18 @@ def bernoulli(x: A, p: float | None = None) -> A:
     if not dtypes.is_float(x.dtype):
         raise TypeError(f"bernoulli: probabilities are floats, got a tensor of {x.dtype.name}")
     chances = x.detach().cast(dtypes.float32)
-    if not capturing() and ((chances >= 0) & (chances <= 1)).logical_not().any().item():
+    good, known = (chances >= 0) & (chances <= 1), readable(chances.lazydata)
+    if known and good.logical_not().any().item():
         raise ValueError("bernoulli: probabilities are between 0 and 1")
-    return (fractions(type(x), x.shape, x.device, dtypes.float32, "bernoulli") < chances).cast(x.dtype)
+    drawn = (fractions(type(x), x.shape, x.device, dtypes.float32, "bernoulli") < chances).cast(x.dtype)
+    return drawn if known else good.where(drawn, math.nan)
 
 
 def multinomial(x: A, num_samples: int = 1, replacement: bool = False) -> A:
     """Positions drawn with the elements as weights (of each row of a matrix): int32, (…, num_samples).
 
-    The weights are computed at once and looked at, but for those inside of a TinyJit: there a row of weights from
-    which nothing can be drawn gives -1.
+    The weights are computed at once and looked at, but for those inside of a TinyJit or of ``vmap``: there a row of
+    weights from which nothing can be drawn gives -1.
 
     Raises:
       ValueError: if the shape has not one or two axes; a weight is negative, infinite or NaN; a row has none above 0,
@@ -119,7 +122,7 @@ def multinomial(x: A, num_samples: int = 1, replacement: bool = False) -> A:
     above = (weights > 0).sum(-1, keepdim=True)
     bad = ((weights >= 0) & (weights < math.inf)).logical_not().any(-1, keepdim=True)
     bad = bad | (above < (1 if replacement else num_samples))
-    if not capturing():
+    if readable(weights.lazydata):
         weights.realize()
         if bad.any().item():
             few = "" if replacement else f", and {num_samples} of them at least"

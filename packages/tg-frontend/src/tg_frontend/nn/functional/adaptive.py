@@ -6,6 +6,7 @@ import math
 
 from tg_dtype import dtypes
 
+from ...array.casts import floating
 from ...array.ingest import value_of
 from ...ops.pooling import first_place, positions
 from ...tensor import Tensor
@@ -58,12 +59,13 @@ def _cut(x: Tensor, axis: int, want: int) -> tuple[Tensor, Tensor | None]:
 
 
 def adaptive_mean(x: Tensor, n: int, output_size: Any, what: str) -> Tensor:
-    """The means of the windows that divide the last ``n`` axes into so many parts.
+    """The means of the windows that divide the last ``n`` axes into so many parts; of integers they are floats.
 
     Raises:
       ValueError: if the sizes do not fit.
     """
-    sizes, dtype = _sizes(x, n, output_size, what), x.dtype
+    sizes, x = _sizes(x, n, output_size, what), floating(x)
+    dtype = x.dtype
     out = x.cast(dtypes.float32) if dtype.itemsize < 4 else x
     for axis, want in zip(range(x.ndim - n, x.ndim), sizes, strict=True):
         cut, there = _cut(out, axis, want)

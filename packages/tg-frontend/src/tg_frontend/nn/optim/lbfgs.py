@@ -63,7 +63,7 @@ class LBFGS(Optimizer):
         conditions of Wolfe (see :mod:`tg_frontend.nn.optim.line_search`), of which ``lr`` is the first that is tried.
 
     Raises:
-      ValueError: if there is more than one group, or another line search is asked for.
+      ValueError: if there is more than one group, ``history_size`` is below 1, or another line search is asked for.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -84,6 +84,8 @@ class LBFGS(Optimizer):
     ) -> None:  # fmt: skip
         if line_search_fn not in (None, "strong_wolfe"):
             raise ValueError(f'LBFGS: there is no line search {line_search_fn!r}; None or "strong_wolfe" is wanted')
+        if history_size < 1:
+            raise ValueError(f"LBFGS: history_size is at least 1, got {history_size!r}")
         super().__init__(
             params, lr, max_iter=max_iter, max_eval=max_iter * 5 // 4 if max_eval is None else max_eval,
             tolerance_grad=tolerance_grad, tolerance_change=tolerance_change, history_size=history_size,

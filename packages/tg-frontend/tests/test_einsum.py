@@ -1,0 +1,118 @@
+"""Formulas of einsum, drawn and mistyped: numpy's result, or an error that names einsum."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_frontend import Tensor
+from tg_lazy import Context
+
+SIZES = {"a": 2, "b": 3, "A": 4, "B": 2, "i": 3}
+TYPOS = ["α", "é", " ", ".", "..", "...", "-", ">", "->", ",", "a", "1", "_", "ª", "ı", "\t"]
+T: Any = Tensor  # of which mypy asks nothing
+
+
+def _term(pick: random.Random) -> str:
+    letters = "".join(pick.choice("abABi") for _ in range(pick.randint(0, 3)))
+    if pick.random() < 0.3:
+        place = pick.randint(0, len(letters))
+        letters = f"{letters[:place]}...{letters[place:]}"
+    return letters
+
+
+def _formula(pick: random.Random) -> tuple[str, list[np.ndarray[Any, Any]]]:
+    terms = [_term(pick) for _ in range(pick.randint(1, 3))]
+    formula = ",".join(terms)
+    if pick.random() < 0.6:
+        known = sorted({letter for term in terms for letter in term if letter != "."})
+        output = "".join(pick.sample(known, pick.randint(0, len(known))))
+        if "." in formula or pick.random() < 0.1:
+            place = pick.randint(0, len(output))
+            output = f"{output[:place]}...{output[place:]}"
+        formula += f"->{output}"
+    arrays: list[np.ndarray[Any, Any]] = []
+    for term in terms:
+        more = [2, 3][pick.randint(0, 2) :]
+        left, dots, right = term.partition("...")
+        sizes = [[1 if pick.random() < 0.05 else SIZES[letter] for letter in part] for part in (left, right)]
+        shape = (*sizes[0], *(more if dots else ()), *sizes[1])
+        arrays.append(np.random.default_rng(len(arrays)).integers(-4, 5, shape).astype(np.float64))
+    if pick.random() < 0.5:
+        place = pick.randint(0, len(formula))
+        formula = formula[:place] + pick.choice(TYPOS) + formula[place + pick.randint(0, 1) :]
+    return formula, arrays
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_formulas(seed: int) -> None:
+    pick, right, wrong = random.Random(seed), 0, 0
+    with Context(DEV="NUMPY"):
+        for _ in range(80):
+            formula, arrays = _formula(pick)
+            try:
+                want: Any = np.einsum(formula, *arrays)
+            except (ValueError, TypeError) as error:
+                want = error
+            try:
+                got = Tensor.einsum(formula, *map(Tensor, arrays))
+            except (ValueError, TypeError) as error:
+                assert "einsum" in str(error), (formula, error)
+                assert isinstance(want, Exception), (formula, [a.shape for a in arrays], error)
+                wrong += 1
+                continue
+            right += 1
+            if isinstance(want, Exception):  # the axes of "..." are summed, as in PyTorch; spaces may stand anywhere
+                left, arrow, output = formula.partition("->")
+                assert " " in formula or (arrow and "..." in left and "..." not in output), (formula, want)
+                continue
+            assert got.shape == want.shape, formula
+            np.testing.assert_array_equal(got.numpy(), want, err_msg=formula)
+    assert right > 20 and wrong > 10
+
+
+@pytest.mark.parametrize(
+    ("formula", "shapes"),
+    [
+        ("αβ,βγ->αγ", [(2, 3), (3, 4)]), ("a...,α->a...", [(2, 3), (3,)]), ("ij->i...j...", [(2, 3)]),
+        ("...i...->i", [(2, 3)]), ("ij->ii", [(2, 3)]), ("ij->k", [(2, 3)]), ("i->i->i", [(2,)]), ("ij->i..", [(2, 3)]),
+        ("ij", [(2,)]), ("...ijk", [(2,)]), ("i,j", [(2,)]), ("i1", [(2, 3)]), ("ij,jk", [(2, 3), (4, 5)]), ("", []),
+        ("ii", [(2, 3)]), ("i->I", [(2,)]),
+    ],
+)  # fmt: skip
+def test_what_is_no_formula_is_refused(formula: str, shapes: list[tuple[int, ...]]) -> None:
+    with pytest.raises(ValueError, match="einsum"):
+        Tensor.einsum(formula, *(Tensor.ones(*shape) for shape in shapes))
+
+
+def test_lists_of_axes() -> None:
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+    z = x + 1j
+    calls: list[tuple[Any, ...]] = [
+        (x, [0, 1], y, [1, 2], [0, 2]), (x, [0, 1], y, [1, 2]), (x, [1, 0]), (x, [..., 1], [1, ...]), (x, [51, 7], []),
+        (x, [30, 3], y, [3, 0]), (z, [0, 1], y, [1, 2], [2, 0]),
+    ]  # fmt: skip
+    for args in calls:
+        got = T.einsum(*(Tensor(arg) if isinstance(arg, np.ndarray) else arg for arg in args))
+        np.testing.assert_allclose(got.numpy(), np.einsum(*args), rtol=1e-12)
+    t = Tensor(x)
+    for wrong in ((t, [0, 52]), (t, [0, -1]), (t, [0, "j"]), (t, [0])):
+        with pytest.raises(ValueError, match="einsum"):
+            T.einsum(*wrong)
+    for odd in ((t,), (t, t), (t, 3), (3, t)):
+        with pytest.raises(TypeError, match="einsum"):
+            T.einsum(*odd)
+
+
+def test_many_axes_behind_the_dots() -> None:
+    x = Tensor.ones(*(1 for _ in range(27)), 2)
+    assert Tensor.einsum("...i,i->...", x, Tensor.ones(2)).shape == (1,) * 27
+
+
+def test_numpy_asks_a_tensor() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    ask: Any = np.einsum
+    assert ask("ij,kj", Tensor(x), x, optimize=True).tolist() == np.einsum("ij,kj", x, x).tolist()
