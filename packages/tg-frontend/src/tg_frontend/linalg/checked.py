@@ -110,7 +110,7 @@ def lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) -
 
 
 def inv_ex(a: Tensor, *, check_errors: bool = False) -> InverseInfo:
-    """:func:`inv`, and which matrices are singular: their inverses have infinities or NaN.
+    """:func:`~tinytg.linalg.inv`, and which matrices are singular: their inverses have infinities or NaN.
 
     Args:
       a: shape (…, n, n).
@@ -132,12 +132,12 @@ def inv_ex(a: Tensor, *, check_errors: bool = False) -> InverseInfo:
 
 
 def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> SolveInfo:
-    """:func:`solve`, and which matrices are singular: their solutions have infinities or NaN.
+    """:func:`~tinytg.linalg.solve`, and which matrices are singular: their solutions have infinities or NaN.
 
     Args:
       a: shape (…, n, n).
-      b: see :func:`solve`.
-      left: see :func:`solve`.
+      b: see :func:`~tinytg.linalg.solve`.
+      left: see :func:`~tinytg.linalg.solve`.
       check_errors: raise where one is singular; the result is computed for that.
 
     Raises:
