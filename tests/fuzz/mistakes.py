@@ -195,7 +195,7 @@ def answer(mistake: Mistake, operation: Callable[..., Any], bare: bool = False) 
             return "refused", f"{type(error).__name__}: {text}"
         if late:
             return "wrong", f"not refused before it is computed: {type(error).__name__}: {text}\n{where(error)}"
-        if last not in text and type(error).__name__ not in SAY_ENOUGH:
+        if last.lower() not in text.lower() and type(error).__name__ not in SAY_ENOUGH:
             return "wrong", f"does not name {last}: {type(error).__name__}: {text}\n{where(error)}"
         for value, before in made:
             if not np.array_equal(value.numpy(), before, equal_nan=value.dtype.kind in ("float", "complex")):

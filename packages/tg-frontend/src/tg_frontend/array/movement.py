@@ -190,6 +190,8 @@ def shrink(x: B, bounds: Sequence[tuple[sint, sint] | None]) -> B:
     """
     if len(bounds) != x.ndim:
         raise ValueError(f"shrink: {len(bounds)} bounds for shape {x.shape}")
+    if any(b is not None and not (isinstance(b, (tuple, list)) and len(b) == 2) for b in bounds):
+        raise ValueError(f"shrink: bounds are pairs of start and stop, or None, got {tuple(bounds)}")
     full = tuple((0, dim) if b is None else (b[0], b[1]) for b, dim in zip(bounds, x.shape, strict=True))
     for (start, stop), dim in zip(full, x.shape, strict=True):
         numbers = isinstance(start, int) and isinstance(stop, int) and isinstance(dim, int)

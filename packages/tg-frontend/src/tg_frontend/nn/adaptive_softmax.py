@@ -72,6 +72,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"AdaptiveLogSoftmaxWithLoss: cutoffs {list(cutoffs)} of {n_classes} classes; they rise, from above 0 "
                 "to below the number of classes"
             )
+        if not div_value > 0:
+            raise ValueError(f"AdaptiveLogSoftmaxWithLoss: div_value is {div_value}; a number above 0 is wanted")
         self.in_features, self.n_classes, self.div_value, self.head_bias = in_features, n_classes, div_value, head_bias
         self.cutoffs = limits
         self.shortlist_size, self.n_clusters = limits[0], len(limits) - 1

@@ -190,6 +190,12 @@ def adaptive_max_pool3d(x: Tensor, output_size: Sizes, return_indices: bool = Fa
     return _maxima(x, 3, output_size, return_indices, "adaptive_max_pool3d")
 
 
+def _powers(x: Tensor, norm_type: float, name: str) -> Tensor:
+    if norm_type == 0:
+        raise ValueError(f"functional.{name}: norm_type is 0, and there is no such root")
+    return x**norm_type
+
+
 def _root(mean: Tensor, norm_type: float, elements: int) -> Tensor:
     return (mean.sign() * mean.abs() * elements) ** (1.0 / norm_type)
 
@@ -204,7 +210,7 @@ def lp_pool1d(
     """The ``norm_type``-th root of the sum of that power, of each window of one axis.
 
     Raises:
-      ValueError: if the input has another number of axes, or no window fits.
+      ValueError: if ``norm_type`` is 0, the input has another number of axes, or no window fits.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -212,7 +218,7 @@ def lp_pool1d(
       >>> F.lp_pool1d(Tensor([[3.0, 4.0, 6.0, 8.0]]), 2, 2)
       Tensor([[ 5., 10.]])
     """
-    mean = (x**norm_type).avg_pool1d(kernel_size, stride, 0, ceil_mode)
+    mean = _powers(x, norm_type, "lp_pool1d").avg_pool1d(kernel_size, stride, 0, ceil_mode)
     return _root(mean, norm_type, _volume(kernel_size, 1))
 
 
@@ -222,7 +228,7 @@ def lp_pool2d(
     """The ``norm_type``-th root of the sum of that power, of each window of two axes.
 
     Raises:
-      ValueError: if no window fits.
+      ValueError: if ``norm_type`` is 0, or no window fits.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -230,7 +236,7 @@ def lp_pool2d(
       >>> F.lp_pool2d(Tensor([[[3.0, 4.0], [0.0, 0.0]]]), 2, 2)
       Tensor([[[5.]]])
     """
-    mean = avg_pool2d(x**norm_type, kernel_size, stride, 0, ceil_mode)
+    mean = avg_pool2d(_powers(x, norm_type, "lp_pool2d"), kernel_size, stride, 0, ceil_mode)
     return _root(mean, norm_type, _volume(kernel_size, 2))
 
 
@@ -240,7 +246,7 @@ def lp_pool3d(
     """The ``norm_type``-th root of the sum of that power, of each window of three axes.
 
     Raises:
-      ValueError: if the input has another number of axes, or no window fits.
+      ValueError: if ``norm_type`` is 0, the input has another number of axes, or no window fits.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -248,5 +254,5 @@ def lp_pool3d(
       >>> F.lp_pool3d(Tensor.ones(1, 4, 4, 4), 2, 2).shape
       (1, 2, 2, 2)
     """
-    mean = (x**norm_type).avg_pool3d(kernel_size, stride, 0, ceil_mode)
+    mean = _powers(x, norm_type, "lp_pool3d").avg_pool3d(kernel_size, stride, 0, ceil_mode)
     return _root(mean, norm_type, _volume(kernel_size, 3))

@@ -50,6 +50,9 @@ class Rprop(Elementwise):
         self, params: Parameters, lr: float | Tensor = 0.01, etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50.0), *, maximize: bool = False,
     ) -> None:  # fmt: skip
+        for name, pair in (("etas", etas), ("step_sizes", step_sizes)):
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise ValueError(f"Rprop: {name} is {pair!r}; two numbers are wanted")
         if not 0 < etas[0] < 1 < etas[1]:
             raise ValueError(f"Rprop: etas is {etas}; one number between 0 and 1, and one above 1 are wanted")
         super().__init__(params, lr, etas=tuple(etas), step_sizes=tuple(step_sizes), maximize=maximize)
