@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import select
+import selectors
 import shutil
 import subprocess
 import sys
@@ -124,7 +124,9 @@ class Member:
         out = self.process.stdout.fileno()
         end = time.monotonic() + timeout_s
         while b"\n" not in self._rest:
-            ready, _, _ = select.select([out], [], [], max(0.0, end - time.monotonic()))
+            with selectors.DefaultSelector() as waiting:  # whatever the number of the file, which select() bounds
+                waiting.register(out, selectors.EVENT_READ)
+                ready = waiting.select(max(0.0, end - time.monotonic()))
             if not ready:
                 self.close()
                 raise WorkerDied(f"no answer within {timeout_s:.0f} s")

@@ -152,7 +152,7 @@ ROWS: dict[str, Row] = {
 }  # fmt: skip
 """Layers that need settings or operands of their own; others get one operand, losses two."""
 
-HOLDERS = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList"}
+HOLDERS = {"Module", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "RNNBase", "RNNCellBase"}
 """Classes that compute nothing of their own."""
 
 SIZELESS = ("Lazy", "Uninitialized")

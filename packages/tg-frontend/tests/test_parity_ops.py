@@ -146,7 +146,7 @@ REDUCTIONS: dict[str, tuple[Callable[..., Tensor], Callable[..., Any]]] = {
             lambda x, axis, keepdims: (x > 2).any(axis, keepdims=keepdims)),
     "all": (lambda t, axis, keepdim: (t > -2).all(axis, keepdim),
             lambda x, axis, keepdims: (x > -2).all(axis, keepdims=keepdims)),
-    "var": (lambda t, axis, keepdim: t.var(axis, keepdim, correction=0), np.var),
+    "var": (lambda t, axis, keepdim: t.var(axis, keepdim=keepdim, correction=0), np.var),
     "logsumexp": (
         lambda t, axis, keepdim: t.exp().sum(axis, keepdim).log(),
         lambda x, axis, keepdims: np.log(np.exp(x).sum(axis, keepdims=keepdims)),

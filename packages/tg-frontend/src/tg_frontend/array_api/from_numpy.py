@@ -110,8 +110,8 @@ def _renamed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _deviation(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False) -> Any:
-        out = getattr(a if dtype is None else a.cast(dtype), name)(axis, keepdims, ddof)
-        return out
+        numbers = a if dtype is None else a.cast(dtype)
+        return getattr(numbers, name)(axis, keepdim=keepdims, correction=ddof)
 
     return call
 

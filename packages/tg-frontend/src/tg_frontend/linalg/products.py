@@ -225,8 +225,8 @@ def pinv(
 
     Example:
       >>> from tg_frontend import Tensor, linalg
-      >>> linalg.pinv(Tensor([[2.0], [0.0]])).round(4)
-      Tensor([[0.5, 0. ]])
+      >>> linalg.pinv(Tensor([[3.0], [4.0]])).round(4)
+      Tensor([[0.12, 0.16]])
     """
     check_matrix(a, "pinv", square=hermitian)
     if 0 in a._ints():
