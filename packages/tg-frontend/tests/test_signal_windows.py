@@ -68,7 +68,7 @@ def test_methods_of_tensor_are_periodic() -> None:
 def test_bad_input_is_told_by_its_name() -> None:
     with pytest.raises(ValueError, match=r"windows\.hann: the number of elements is 0 or more, got -1"):
         windows.hann(-1)
-    with pytest.raises(TypeError, match=r"windows\.kaiser: the number of elements is an integer, got 2\.5"):
+    with pytest.raises(TypeError, match=r"windows\.kaiser: M is an integer, got 2\.5"):
         windows.kaiser(2.5)
     with pytest.raises(TypeError, match=r"windows\.gaussian: windows are floats, not int32"):
         windows.gaussian(3, dtype="int32")

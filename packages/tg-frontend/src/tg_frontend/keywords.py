@@ -92,6 +92,7 @@ _HARMLESS: dict[str, tuple[object, ...]] = {
     "differentiable": (False,),
     "out_dtype": (None,),
     "in_order": (True,),
+    "generator": (None,),
 }
 """Arguments of other libraries that say here what is so anyway, by their names, with those of their values that do."""
 _IGNORED = ("memory_format", "non_blocking", "compute_mode", "layout", "foreach", "fused", "capturable")

@@ -210,8 +210,8 @@ def pinverse(x: A, rcond: float = 1e-15) -> A:
 
     Example:
       >>> from tg_frontend import Tensor
-      >>> Tensor([[2.0], [0.0]]).pinverse().round(decimals=4)
-      Tensor([[0.5, 0. ]])
+      >>> Tensor([[3.0], [4.0]]).pinverse().round(decimals=4)
+      Tensor([[0.12, 0.16]])
     """
     out: A = Above.linalg.pinv(x, rtol=rcond)
     return out

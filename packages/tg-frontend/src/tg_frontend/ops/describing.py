@@ -188,7 +188,7 @@ def cuda(x: A, device: int = 0) -> A:
       >>> from tg_frontend import Tensor
       >>> Tensor([1]).cuda("none")
       Traceback (most recent call last):
-      TypeError: Tensor.cuda: the number of a device is wanted, got 'none'
+      TypeError: Tensor.cuda: device is an integer, got 'none' of type str
     """
     if not isinstance(device, int):
         raise TypeError(f"cuda: the number of a device is wanted, got {device!r}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Axes = int | Sequence[int] | None
 
 
-def var(x: A, axis: Axes = None, *, keepdim: bool = False, correction: float | None = 1) -> A:
+def var(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correction: float | None = 1) -> A:
     """The variance: squared distances from the mean, summed and divided by the count less ``correction``.
 
     Example:
@@ -36,7 +36,7 @@ def var(x: A, axis: Axes = None, *, keepdim: bool = False, correction: float | N
     return var_mean(x, axis, keepdim=keepdim, correction=correction)[0]
 
 
-def var_mean(x: A, axis: Axes = None, *, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
+def var_mean(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
     """:meth:`var` and :meth:`mean`.
 
     Example:
@@ -69,7 +69,7 @@ def _root(x: A) -> A:
     return flat.where(0, sqrt(flat.where(1, x)))
 
 
-def std(x: A, axis: Axes = None, *, keepdim: bool = False, correction: float | None = 1) -> A:
+def std(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correction: float | None = 1) -> A:
     """The square root of :meth:`var`; the gradient where that is 0 is 0.
 
     Example:
@@ -80,7 +80,7 @@ def std(x: A, axis: Axes = None, *, keepdim: bool = False, correction: float | N
     return _root(var(x, axis, keepdim=keepdim, correction=correction))
 
 
-def std_mean(x: A, axis: Axes = None, *, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
+def std_mean(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
     """:meth:`std` and :meth:`mean`.
 
     Example:
