@@ -201,14 +201,14 @@ class Outside:
         self._holders: dict[Storage, list[ref[Tensor]]] = {root: [] for root in roots}
         self._inner = {s.root for node in reachable(list(fused)) if (s := node.storage) is not None}  # of those values
         self._unheld: list[tuple[ref[Tensor], ref[LazyBuffer]]] = []
-        shown = {*fused, *(tensor.lazydata.base for tensor in constants)}
+        shown, known = set(fused), set(map(id, constants))
         found = []
         for tensor in live():
             assert isinstance(tensor, Tensor)
             storage, base = tensor.lazydata.storage, tensor.lazydata.base
             if storage is not None and storage.root in self._holders:
                 self._holders[storage.root].append(ref(tensor, self._gone))
-            elif base in shown:
+            elif base in shown or id(tensor) in known:  # results may be the same numbers, and change as they like
                 self._unheld.append((ref(tensor, self._gone), ref(base)))
             else:
                 continue
