@@ -58,30 +58,17 @@ class HookHandle:
         self.remove()
 
 
-class _In(Function):
-    """The inputs of a module, whose gradients are those that its hooks see last."""
+class _Passed(Function):
+    """Tensors as they are, whose gradients are what a function of them gives."""
 
     @staticmethod
-    def forward(ctx: FunctionContext, seen: Any, *inputs: Tensor) -> tuple[Tensor, ...]:
-        ctx.seen = seen  # type: ignore[attr-defined]
-        return tuple(inputs)
-
-    @staticmethod
-    def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
-        return None, *ctx.seen.leave(grads)  # type: ignore[attr-defined]
-
-
-class _Out(Function):
-    """The results of a module, whose gradients are those that its hooks see first."""
-
-    @staticmethod
-    def forward(ctx: FunctionContext, seen: Any, *results: Tensor) -> tuple[Tensor, ...]:
-        ctx.seen = seen  # type: ignore[attr-defined]
-        return tuple(results)
+    def forward(ctx: FunctionContext, step: Any, *values: Tensor) -> tuple[Tensor, ...]:
+        ctx.step = step  # type: ignore[attr-defined]
+        return tuple(values)
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
-        return None, *ctx.seen.enter(grads)  # type: ignore[attr-defined]
+        return None, *ctx.step(grads)  # type: ignore[attr-defined]
 
 
 class Gradients:
@@ -105,7 +92,7 @@ class Gradients:
         self.places = [n for n, x in enumerate(args) if _may_have(x)]
         if not self.places:
             return args
-        made = dict(zip(self.places, _In.apply(self, *(args[n] for n in self.places)), strict=True))
+        made = dict(zip(self.places, _Passed.apply(self.leave, *(args[n] for n in self.places)), strict=True))
         return tuple(made.get(n, x) for n, x in enumerate(args))
 
     def out(self, result: Any) -> Any:
@@ -115,7 +102,7 @@ class Gradients:
         if not places:
             return result
         self.results = len(parts), places
-        made = dict(zip(places, _Out.apply(self, *(parts[n] for n in places)), strict=True))
+        made = dict(zip(places, _Passed.apply(self.enter, *(parts[n] for n in places)), strict=True))
         if not isinstance(result, tuple):
             return made[0]
         changed = tuple(made.get(n, x) for n, x in enumerate(parts))

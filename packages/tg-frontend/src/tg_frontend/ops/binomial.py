@@ -17,7 +17,7 @@ from tg_runtime import capturing
 
 from ..array.array import A
 from .axes import broadcast_tensors
-from .counting import MOST, SMALL, TRIALS, accepted, deviance, fraction, log_root, searched, stirling_error
+from .counting import MOST, SMALL, TRIALS, accepted, deviance, log_root, proposal, searched, stirling_error
 from .elementary import exp, log, log1p, sqrt
 from .streams import Stream, random_words
 
@@ -90,10 +90,7 @@ def _proposed(trials: A, prob: A, turn: A, height: A) -> tuple[A, A]:
     spread = sqrt(rates * (1 - prob))
     b = spread * 2.53 + 1.15
     a = b * 0.0248 - 0.0873 + prob * 0.01
-    from_end = (turn < 1 << 31).where(turn, turn ^ 0xFFFFFFFF)  # the nearer end of what is drawn
-    us = fraction(from_end, kind)
-    u = (turn < 1 << 31).where(us - 0.5, 0.5 - us)
-    v = fraction(height, kind)
+    u, us, v = proposal(turn, height, kind)
     whole = rates.floor()
     rest = rates - whole
     moved = ((a * 2 / us + b) * u + rest + 0.5).floor()

@@ -40,6 +40,16 @@ def fraction(word: A, kind: DType) -> A:
     return (word.cast(kind) + 0.5) * WORD
 
 
+def proposal(turn: A, height: A, kind: DType) -> tuple[A, A, A]:
+    """What transformed rejection draws, of two random words: U from -0.5 to 0.5, 0.5 - abs(U), and V from 0 to 1.
+
+    The second is as accurate near 0 as V is: it is taken from the nearer end of what the word says.
+    """
+    lower = turn < 1 << 31
+    from_end = fraction(lower.where(turn, turn ^ 0xFFFFFFFF), kind)
+    return lower.where(from_end - 0.5, 0.5 - from_end), from_end, fraction(height, kind)
+
+
 def searched(chances: Sequence[A], coarse: A, fine: A) -> A:
     """How many counts have a cumulative probability below one that is drawn.
 

@@ -13,7 +13,7 @@ from tg_dtype import dtypes
 
 from ..array.array import A
 from ..memory.realization import readable
-from .counting import AHEAD, FEW, MOST, SMALL, TRIALS, accepted, deviance, fraction, log_root, rising, searched, series
+from .counting import AHEAD, FEW, MOST, SMALL, TRIALS, accepted, deviance, log_root, proposal, rising, searched, series
 from .elementary import exp, log, sqrt
 from .streams import Stream, random_words
 
@@ -75,10 +75,7 @@ def _proposed(rates: A, turn: A, height: A) -> tuple[A, A]:
     kind = rates.dtype
     b = sqrt(rates) * 2.53 + 0.931
     a = b * 0.02483 - 0.059
-    from_end = (turn < 1 << 31).where(turn, turn ^ 0xFFFFFFFF)  # the nearer end of what is drawn
-    us = fraction(from_end, kind)
-    u = (turn < 1 << 31).where(us - 0.5, 0.5 - us)
-    v = fraction(height, kind)
+    u, us, v = proposal(turn, height, kind)
     whole = rates.floor()
     rest = rates - whole
     apart = ((a * 2 / us + b) * u + rest + 0.43).floor()
