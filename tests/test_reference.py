@@ -33,11 +33,14 @@ def _public() -> set[str]:
     modules = {
         "functional": nn.functional, "optim": nn.optim, "lr_scheduler": nn.lr_scheduler, "state": nn.state,
         "optim.swa_utils": nn.optim.swa_utils, "init": nn.init, "utils": nn.utils, "utils.rnn": nn.utils.rnn,
-        "utils.stateless": nn.utils.stateless, "data": nn.data, "datasets": nn.datasets, "amp": nn.amp,
+        "utils.stateless": nn.utils.stateless, "utils.parametrize": nn.utils.parametrize,
+        "utils.parametrizations": nn.utils.parametrizations, "utils.prune": nn.utils.prune, "data": nn.data,
+        "datasets": nn.datasets, "amp": nn.amp,
     }  # fmt: skip
     names |= {f"tinytg.nn.{name}" for name in nn.__all__ if name not in modules}
     for module, home in modules.items():
-        known = ("lr_scheduler", "rnn", "stateless", "swa_utils", "clip_grad_norm_", "clip_grad_value_")
+        known = ("lr_scheduler", "rnn", "stateless", "parametrizations", "parametrize", "prune", "swa_utils",
+                 "clip_grad_norm_", "clip_grad_value_")  # fmt: skip
         names |= {f"tinytg.nn.{module}.{name}" for name in home.__all__ if name not in known}
     return names
 

@@ -21,7 +21,9 @@ FILE = Path(__file__).parent / "names.json"
 ROOMS = ("linalg", "fft", "special", "nn.functional", "signal.windows")
 LAYERS = {
     "torch.nn": "nn", "torch.nn.init": "nn.init", "torch.nn.utils": "nn.utils", "torch.nn.utils.rnn": "nn.utils.rnn",
-    "torch.nn.utils.stateless": "nn.utils.stateless", "torch.optim": "nn.optim",
+    "torch.nn.utils.stateless": "nn.utils.stateless", "torch.nn.utils.parametrize": "nn.utils.parametrize",
+    "torch.nn.utils.parametrizations": "nn.utils.parametrizations", "torch.nn.utils.prune": "nn.utils.prune",
+    "torch.optim": "nn.optim",
     "torch.optim.lr_scheduler": "nn.lr_scheduler", "torch.optim.swa_utils": "nn.optim.swa_utils",
     "torch.utils.data": "nn.data", "torch.amp": "nn.amp",
 }  # fmt: skip

@@ -101,6 +101,7 @@ def test_a_weight_over_its_greatest_singular_value() -> None:
         nn.utils.spectral_norm(layer)
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of PyTorch, for the older of its two ways
 @pytest.mark.parametrize("name", ["weight_norm", "spectral_norm"])
 def test_states_of_pytorch_fit(name: str) -> None:
     torch: Any = pytest.importorskip("torch")

@@ -18,7 +18,7 @@ from tg_frontend.nn.utils import (
     weight_norm,
 )
 
-from . import rnn, stateless
+from . import parametrizations, parametrize, prune, rnn, stateless
 
 __all__ = [
     "clip_grad_norm_",
@@ -30,6 +30,9 @@ __all__ = [
     "fuse_linear_bn_weights",
     "get_total_norm",
     "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",

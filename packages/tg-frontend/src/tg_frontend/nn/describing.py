@@ -101,7 +101,8 @@ def _lines(name: str, value: Any, indent: str, inside: tuple[int, ...] = ()) -> 
     else:
         own = not tree and any("__repr__" in vars(kind) for kind in type(value).__mro__[:-1])
         if own or not hasattr(value, "__dict__") or isinstance(value, type) or hasattr(value, "__code__"):
-            return [f"{head}{getattr(value, '__qualname__', None) or repr(value)}"]
+            first, *more = (getattr(value, "__qualname__", None) or repr(value)).split("\n")
+            return [f"{head}{first}", *(f"{indent}{line}" for line in more)]
         items = [(key, part) for key, part in parts_of(value) if key not in HOOKS and _is_part(part)]
         opening, closing = f"{type(value).__name__}({value.extra_repr() if tree else ''}", ")"
     parts = [line for key, part in items for line in _lines(str(key), part, f"{indent}  ", below)]

@@ -2,7 +2,7 @@
 
 from ..absent import refusing
 from ..clipping import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
-from . import rnn, stateless
+from . import parametrizations, parametrize, prune, rnn, stateless
 from .fusion import (
     fuse_conv_bn_eval,
     fuse_conv_bn_weights,
@@ -22,6 +22,7 @@ from .parameters import (
 __all__ = [
     "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "fuse_conv_bn_eval",
     "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "get_total_norm", "parameters_to_vector",
+    "parametrizations", "parametrize", "prune",
     "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init", "spectral_norm", "stateless",
     "vector_to_parameters", "weight_norm",
 ]  # fmt: skip

@@ -96,26 +96,46 @@ class _Derived:
         setattr(module, self.name, parameter(Tensor(value.numpy(), device=value.device)))
 
 
+def length(v: Tensor, dim: int) -> Tensor:
+    """The Euclidean norms of the slices along an axis, or that of the whole for -1, as PyTorch has it."""
+    axes = tuple(axis for axis in range(v.ndim) if dim == -1 or axis != dim % v.ndim)
+    return (v * v).sum(axes, keepdim=dim != -1).sqrt()
+
+
+def unit(x: Tensor, eps: float) -> Tensor:
+    """A vector of length 1."""
+    return x / (x * x.conj()).real.sum().sqrt().maximum(eps)
+
+
+def as_matrix(weight: Tensor, dim: int) -> Tensor:
+    """A weight as a matrix with a row for each place of an axis."""
+    order = [dim % weight.ndim, *(axis for axis in range(weight.ndim) if axis != dim % weight.ndim)]
+    return weight.permute(*order).flatten(1)
+
+
+def power_method(matrix: Tensor, u: Tensor, v: Tensor, count: int, eps: float) -> None:
+    """Turns two vectors, in place, towards those of the greatest singular value."""
+    with Switch(MODE, "recording", False):
+        for _ in range(count):
+            v.assign(unit(matrix.mH.matmul(u), eps).contiguous())
+            u.assign(unit(matrix.matmul(v), eps).contiguous())
+
+
 class WeightNorm(_Derived):
     """A weight as a length and a direction."""
 
     def __init__(self, module: Module, name: str, dim: int | None) -> None:
-        self.dim = dim
+        self.dim = -1 if dim is None else dim
         super().__init__(module, name)
-
-    def _length(self, v: Tensor) -> Tensor:
-        axes = tuple(n for n in range(v.ndim) if self.dim is None or n != self.dim % v.ndim)
-        length: Tensor = (v * v).sum(axes, keepdim=self.dim is not None).sqrt()
-        return length
 
     def prepare(self, module: Module, weight: Tensor) -> None:
         value = weight.detach().contiguous()
-        setattr(module, f"{self.name}_g", parameter(self._length(value).contiguous()))
+        setattr(module, f"{self.name}_g", parameter(length(value, self.dim).contiguous()))
         setattr(module, f"{self.name}_v", parameter(value))
 
     def computed(self, module: Module) -> Tensor:
         v: Tensor = getattr(module, f"{self.name}_v")
-        return v * (getattr(module, f"{self.name}_g") / self._length(v))  # type: ignore[no-any-return]
+        return v * (getattr(module, f"{self.name}_g") / length(v, self.dim))  # type: ignore[no-any-return]
 
     def parts(self) -> tuple[str, ...]:
         return f"{self.name}_g", f"{self.name}_v"
@@ -128,29 +148,19 @@ class SpectralNorm(_Derived):
         self.count, self.eps, self.dim = count, eps, dim
         super().__init__(module, name)
 
-    def _matrix(self, weight: Tensor) -> Tensor:
-        first = weight if self.dim == 0 else weight.transpose(0, self.dim)
-        return first.reshape(first.shape[0], -1)
-
-    def _unit(self, x: Tensor) -> Tensor:
-        return x / (x * x).sum().sqrt().maximum(self.eps)
-
     def prepare(self, module: Module, weight: Tensor) -> None:
-        matrix = self._matrix(weight)
+        matrix = as_matrix(weight, self.dim)
         setattr(module, f"{self.name}_orig", parameter(weight.detach().contiguous()))
         for end, size in (("u", matrix.shape[0]), ("v", matrix.shape[1])):
-            drawn = self._unit(Tensor.randn(size, device=weight.device)).contiguous()
+            drawn = unit(Tensor.randn(size, device=weight.device), self.eps).contiguous()
             drawn.requires_grad = False
             setattr(module, f"{self.name}_{end}", drawn)
 
     def computed(self, module: Module) -> Tensor:
         weight, u, v = (getattr(module, f"{self.name}_{end}") for end in ("orig", "u", "v"))
-        matrix = self._matrix(weight)
+        matrix = as_matrix(weight, self.dim)
         if Tensor.training and not MODE.repeating:
-            with Switch(MODE, "recording", False):
-                for _ in range(self.count):
-                    v.assign(self._unit(matrix.detach().T.matmul(u)).contiguous())
-                    u.assign(self._unit(matrix.detach().matmul(v)).contiguous())
+            power_method(matrix.detach(), u, v, self.count, self.eps)
         greatest = (u.detach() * matrix.matmul(v.detach())).sum()
         return weight / greatest  # type: ignore[no-any-return]
 
@@ -165,7 +175,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     Args:
       module: a layer; it is changed, and returned.
       name: of the weight, which is computed anew before each call.
-      dim: the axis whose slices have lengths of their own; None for one length.
+      dim: the axis whose slices have lengths of their own; None, or -1, for one length.
 
     Raises:
       ValueError: if there is no such tensor.

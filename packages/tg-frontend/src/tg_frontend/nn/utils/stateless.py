@@ -77,7 +77,7 @@ def _put(owner: Any, path: str, tensor: Tensor) -> None:
     *way, last = path.split(".")
     for name in way:
         owner = next(part for key, part in parts_of(owner) if str(key) == name)
-    if isinstance(owner, list):
+    if isinstance(owner, list) and last.isdigit():
         owner[int(last)] = tensor
     elif isinstance(owner, dict) and last in owner:
         owner[last] = tensor
