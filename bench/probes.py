@@ -27,6 +27,7 @@ IMPORT_GOAL_S = 0.10
 COLD_GOALS = {
     "digits convnet train step, batch 64": (2.0, 0.5),
     "6-layer encoder 8x128x384": (1.5, 0.3),
+    "SmolLM2-135M, load": (1.0, 1.0),
 }
 """Seconds of the first run with an empty and with a full cache on disk, for tinytg."""
 

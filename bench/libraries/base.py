@@ -67,6 +67,15 @@ class Library(ABC):
         """
         raise Unsupported(f"{self.name} runs no language models from files")
 
+    def loading(self, path: str, text: str) -> Case:
+        """A language model and its tokenizer are loaded, ready to be asked for a token. A run gives a text's tokens.
+
+        Args:
+          path: the file.
+          text: some text.
+        """
+        raise Unsupported(f"{self.name} runs no language models from files")
+
     def training(self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float) -> Case:
         """Steps of Adam on one batch. A run gives the loss."""
         raise Unsupported(f"{self.name} differentiates nothing")

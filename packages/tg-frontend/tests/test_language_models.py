@@ -197,6 +197,23 @@ def test_logits(case: str, tmp_path: Path) -> None:
     assert model.tokens == tokens
 
 
+@pytest.mark.parametrize("case", ["llama", "mistral"])
+def test_what_was_not_written_is_not_read(case: str, tmp_path: Path) -> None:
+    """The cache and the rooms for unpacked weights are memory whose content is undefined until it is written."""
+    metadata, state = file_of(case, tmp_path / "m.gguf")
+    model, tokens = model_of(tmp_path / "m.gguf", cache_dtype="float32"), list(range(45))
+    decoder = model._decoder
+    parts = [part for layer in decoder.layers for part in (layer.attention.qkv, layer.down)]
+    products = [product for part in parts for product in part.products]
+    rooms = [product.room for product in products]
+    for memory in (*decoder.keys, *decoder.values, *rooms):
+        memory.assign(Tensor.full(memory.shape, float("nan"), dtype=memory.dtype)).realize()
+    want = reference(metadata, state, tokens)
+    for length in (1, 2, 3, 38, 39, 43):
+        got = model.logits(tokens[:length])
+        np.testing.assert_allclose(got, want[length - 1], atol=2e-5 * np.abs(want).max(), rtol=1e-4)
+
+
 def test_half_precision_of_the_cache(tmp_path: Path) -> None:
     metadata, state = file_of("llama", tmp_path / "m.gguf")
     tokens = [int(t) for t in np.random.default_rng(6).integers(0, VOCABULARY, 20)]

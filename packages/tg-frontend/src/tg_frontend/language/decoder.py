@@ -29,7 +29,7 @@ class Weights:
     def room(self, outputs: int, inputs: int, device: str) -> Tensor:
         """Memory for an unpacked weight, one for all of a shape."""
         if (outputs, inputs) not in self._rooms:
-            self._rooms[outputs, inputs] = Tensor.zeros(outputs, inputs, device=device).contiguous().realize()
+            self._rooms[outputs, inputs] = Tensor.empty(outputs, inputs, device=device)
         return self._rooms[outputs, inputs]
 
     def __call__(self, name: str, *shape: int) -> Tensor:
@@ -235,10 +235,9 @@ class Decoder:
 
         def cache(width: int) -> list[Tensor]:
             size = (shape.groups, positions, width)
-            return [Tensor.zeros(*size, dtype=cache_dtype, device=device).contiguous() for _ in self.layers]
+            return [Tensor.empty(*size, dtype=cache_dtype, device=device) for _ in self.layers]  # read where written
 
         self.keys, self.values = cache(shape.head), cache(shape.value)
-        self.norm.realize(*self.keys, *self.values)
 
     def __call__(self, tokens: Tensor, start: Variable, last: Variable | int) -> Tensor:
         """Rows of tokens through all layers.

@@ -250,8 +250,9 @@ def load(
     describe(plain)  # before the tokenizer: another kind of file is told first
     tokenizer = Tokenizer(plain)
     tensors = {name: entry.tensor for name, entry in entries.items()}
-    digits = {name: found for name, entry in entries.items() if (found := entry.digits) is not None}
-    model = LanguageModel(plain, tensors, context, cache_dtype, device, digits if activations == "int16" else {})
+    whole = entries.items() if activations == "int16" else ()
+    digits = {name: found for name, entry in whole if (found := entry.digits) is not None}
+    model = LanguageModel(plain, tensors, context, cache_dtype, device, digits)
     if len(tokenizer) != model.vocabulary:
         raise ValueError(f"language model: {len(tokenizer)} tokens of the tokenizer, {model.vocabulary} of the model")
     return model, tokenizer, plain
