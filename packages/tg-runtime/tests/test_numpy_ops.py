@@ -13,6 +13,7 @@ np = pytest.importorskip("numpy", reason="numpy is not installed")
 
 from tg_lazy import ALU, SPEC, Ops, ast  # noqa: E402 - only where numpy is
 from tg_runtime.backends.numpy import ops as numpy_ops  # noqa: E402
+from tg_runtime.backends.numpy.executor import Executor  # noqa: E402
 from tg_runtime.testing.kernels import run, same  # noqa: E402
 from tg_shape import ShapeTracker, View  # noqa: E402
 
@@ -77,7 +78,7 @@ def test_reduction_over_an_empty_axis() -> None:
     stores = tuple(ast.store(slot, st, v) for slot, v in enumerate(values))
     arguments = (*(ast.BufferArg(dtypes.float32, 2) for _ in values), ast.BufferArg(dtypes.float32, 0))
     slots = [np.zeros(8, np.uint8) for _ in values] + [np.zeros(0, np.uint8)]
-    numpy_ops.Executor(ast.sink(stores, arguments))(slots, {})
+    Executor(ast.sink(stores, arguments))(slots, {})
     assert [s.view(np.float32).tolist() for s in slots[:3]] == [[0, 0], [1, 1], [-math.inf, -math.inf]]
 
 
@@ -86,7 +87,7 @@ def test_a_view_outside_its_buffer_is_refused() -> None:
     st = ShapeTracker.from_shape((8,))
     sink = ast.sink((ast.store(0, st, x),), (ast.BufferArg(dtypes.float32, 8), ast.BufferArg(dtypes.float32, 7)))
     with pytest.raises((ValueError, TypeError)):
-        numpy_ops.Executor(sink)([np.zeros(32, np.uint8), np.zeros(28, np.uint8)], {})
+        Executor(sink)([np.zeros(32, np.uint8), np.zeros(28, np.uint8)], {})
 
 
 def test_only_what_is_looked_at_has_to_be_there() -> None:
@@ -99,11 +100,11 @@ def test_only_what_is_looked_at_has_to_be_there() -> None:
                         (ast.BufferArg(dtypes.int32, 8), ast.BufferArg(dtypes.int32, 12)))  # fmt: skip
         out, data = np.zeros(8, np.int32), np.arange(12, dtype=np.int32)
         if there:
-            numpy_ops.Executor(sink)([out.view(np.uint8), data.view(np.uint8)], {})
+            Executor(sink)([out.view(np.uint8), data.view(np.uint8)], {})
             assert out.tolist() == np.arange(16).repeat(2)[first : first + 8].tolist()
         else:
             with pytest.raises(ValueError):
-                numpy_ops.Executor(sink)([out.view(np.uint8), data.view(np.uint8)], {})
+                Executor(sink)([out.view(np.uint8), data.view(np.uint8)], {})
 
 
 def test_stores_see_the_values_from_before_the_kernel() -> None:
@@ -112,7 +113,7 @@ def test_stores_see_the_values_from_before_the_kernel() -> None:
     a, b = ast.load(0, dtypes.int32, st), ast.load(1, dtypes.int32, st)
     sink = ast.sink((ast.store(0, st, b), ast.store(1, st, a)), (ast.BufferArg(dtypes.int32, 3),) * 2)
     slots = [np.array([1, 2, 3], np.int32).view(np.uint8), np.array([4, 5, 6], np.int32).view(np.uint8)]
-    numpy_ops.Executor(sink)(slots, {})
+    Executor(sink)(slots, {})
     assert [s.view(np.int32).tolist() for s in slots] == [[4, 5, 6], [1, 2, 3]]
 
 

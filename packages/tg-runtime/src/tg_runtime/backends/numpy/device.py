@@ -69,7 +69,7 @@ class NumpyDevice(Interpreted):
 
     def interpret(self, ast: LazyOp) -> Callable[[Sequence[Any], Mapping[Variable, int]], None]:
         """A function that executes ``ast`` on arrays of bytes."""
-        from .ops import Executor
+        from .executor import Executor
 
         return Executor(ast, self.fxn_for_op)
 

@@ -1,4 +1,4 @@
-"""Kernel ASTs executed op by op with numpy: the function of each op, memory through views, and the executor.
+"""The function of each op with numpy, and how values of each type are held.
 
 A value is an array of the node's shape. Types that numpy has not (bfloat16, fp8) are held as float32 and rounded to
 their own precision after every op; in memory they are their bits.
@@ -7,23 +7,19 @@ their own precision after every op; in memory they are their bits.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tg_codegen.rewrite.rules.trigonometric import two_over_pi
 from tg_dtype import ConstType, DType, dtypes, float_format, from_bits, interop, to_bits
-from tg_lazy import LazyOp, Ops, identity
-from tg_shape import ShapeTracker, Variable, View, sint, sym_eval
+from tg_lazy import Ops
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[Any]
-
-Env = Mapping[Variable, int]
 
 SUM_BLOCK = 512
 """Terms of a sum of floats that one accumulator of numpy's may add up."""
@@ -37,6 +33,11 @@ def compute_dtype(dtype: DType) -> np.dtype[Any]:
 def storage_dtype(dtype: DType) -> np.dtype[Any]:
     """The numpy type of ``dtype`` in memory: its own, or its bits."""
     return np.dtype(interop.to_numpy_name(dtype) or f"uint{dtype.itemsize * 8}")
+
+
+def held_as_is(dtype: DType) -> bool:
+    """Whether numpy has the type, so that values need not be rounded, and stand in memory as they are."""
+    return interop.to_numpy_name(dtype) is not None
 
 
 _DECODED: dict[DType, Array] = {}
@@ -54,7 +55,7 @@ def decode(bits: Array, dtype: DType) -> Array:
     if dtype is dtypes.bool:
         truth: Array = np.not_equal(bits.view(np.uint8), 0)
         return truth
-    if interop.to_numpy_name(dtype) is not None:
+    if held_as_is(dtype):
         return bits
     if dtype is dtypes.bfloat16:
         wide: Array = (bits.astype(np.uint32) << 16).view(np.float32)
@@ -65,7 +66,7 @@ def decode(bits: Array, dtype: DType) -> Array:
 
 def encode(values: Array, dtype: DType) -> Array:
     """The bits of values in memory, rounded to nearest even."""
-    if interop.to_numpy_name(dtype) is not None:
+    if held_as_is(dtype):
         return values
     x = np.ascontiguousarray(values, np.float32)
     if dtype is dtypes.bfloat16:
@@ -96,7 +97,7 @@ def _encode_fp8(x: Array, dtype: DType) -> Array:
 
 def round_to(values: Array, dtype: DType) -> Array:
     """Values of ``compute_dtype`` rounded to the precision of ``dtype``."""
-    return values if interop.to_numpy_name(dtype) is not None else decode(encode(values, dtype), dtype)
+    return values if held_as_is(dtype) else decode(encode(values, dtype), dtype)
 
 
 def cast(x: Array, src: DType, dst: DType) -> Array:
@@ -110,7 +111,7 @@ def cast(x: Array, src: DType, dst: DType) -> Array:
         inside = np.where((wide > float(low)) & (wide < float(high)), wide, 0).astype(storage_dtype(dst))
         inside = np.where(wide >= float(high), np.array(high, inside.dtype), inside)
         return np.where(wide <= float(low), np.array(low, inside.dtype), inside)
-    if interop.to_numpy_name(dst) is None and src in (dtypes.float64, dtypes.int64, dtypes.uint64):
+    if not held_as_is(dst) and src in (dtypes.float64, dtypes.int64, dtypes.uint64):
         x = _round_to_odd(x)
     return round_to(x.astype(compute_dtype(dst)), dst)
 
@@ -288,222 +289,3 @@ def summed(x: Array, axes: tuple[int, ...]) -> Array:
             rest = np.sum(tail, axis, x.dtype, keepdims=True)
             x = np.concatenate([np.sum(blocks, axis + 1, x.dtype), rest], axis)
     return np.asarray(np.sum(x, axes, x.dtype, keepdims=True))
-
-
-def _ints(values: Sequence[sint], env: Env) -> tuple[int, ...]:
-    return tuple(v if isinstance(v, int) else sym_eval(v, dict(env)) for v in values)
-
-
-def _concrete(view: View, env: Env) -> tuple[tuple[int, ...], tuple[int, ...], int, list[tuple[int, int]] | None]:
-    """shape, strides (elements), offset (elements) of the first valid element, and the valid range of each axis."""
-    shape, strides = _ints(view.shape, env), _ints(view.strides, env)
-    offset = _ints((view.offset,), env)[0]
-    mask = None
-    if view.mask is not None:
-        mask = []
-        for (first, last), dim in zip(view.mask, shape, strict=True):
-            low, high = _ints((first, last), env)
-            mask.append((max(low, 0), max(min(high, dim), max(low, 0))))
-        offset += sum(low * stride for (low, _), stride in zip(mask, strides, strict=True))
-    return shape, strides, offset, mask
-
-
-def _through(flat: Array, view: View, env: Env, fill: Any) -> Array:
-    """One view over a flat array; ``fill`` where masked."""
-    shape, strides, offset, mask = _concrete(view, env)
-    inner = shape if mask is None else tuple(high - low for low, high in mask)
-    if 0 in inner:
-        return np.full(shape, fill, flat.dtype)
-    steps = tuple(s * flat.itemsize for s in strides)
-    # the constructor checks that every element lies inside, as_strided would not
-    part: Array = np.ndarray(inner, flat.dtype, flat, offset * flat.itemsize, steps)
-    if mask is None:
-        return part
-    out = np.full(shape, fill, flat.dtype)
-    out[tuple(slice(low, high) for low, high in mask)] = part
-    return out
-
-
-def _reaches_out(view: View, size: int, env: Env) -> bool:
-    """Whether a view shows places outside of ``size`` elements, as the lower of several may where none is looked at."""
-    shape, strides, offset, mask = _concrete(view, env)
-    inner = shape if mask is None else tuple(high - low for low, high in mask)
-    ends = [(dim - 1) * stride for dim, stride in zip(inner, strides, strict=True)]
-    return 0 not in inner and (
-        offset + sum(e for e in ends if e < 0) < 0 or offset + sum(e for e in ends if e > 0) >= size
-    )
-
-
-def load_through(flat: Array, st: ShapeTracker, env: Env, fill: Any = 0) -> Array:
-    """A flat array seen through a ShapeTracker, shape ``st.shape``; ``fill`` where masked.
-
-    Raises:
-      ValueError: if an element lies outside of the array.
-    """
-    sizes = [flat.size, *(math.prod(_ints(view.shape, env)) for view in st.views)]
-    if len(st.views) > 1 and any(map(_reaches_out, st.views, sizes, repeat(env))):
-        place, keep = _places(st, env)
-        if place.size and keep.any() and not 0 <= place[keep].min() <= place[keep].max() < flat.size:
-            raise ValueError(f"{st} shows what lies outside of {flat.size} elements")
-        out = np.full(place.shape, fill, flat.dtype)
-        out[keep] = flat[place[keep]]
-        return out
-    value = flat
-    for number, view in enumerate(st.views):
-        value = _through(value if number == 0 else np.ascontiguousarray(value).reshape(-1), view, env, fill)
-    return value
-
-
-def _axes(shape: tuple[int, ...]) -> list[Array]:
-    """The index along each axis of ``shape``, to be broadcast to it."""
-    return [np.arange(dim).reshape((-1,) + (1,) * (len(shape) - 1 - axis)) for axis, dim in enumerate(shape)]
-
-
-def _places(st: ShapeTracker, env: Env, along: Array | None = None) -> tuple[Array, Array]:
-    """The flat index, int64, that each index of ``st.shape`` maps to, and where it does: elsewhere it is masked.
-
-    Args:
-      st: the tracker.
-      env: the values of the variables.
-      along: the index along the last axis, of the shape that the others have; None for all of them.
-    """
-    shape = _ints(st.shape, env)
-    if along is not None:
-        shape = shape[:-1]
-    keep = np.ones(shape, np.bool_)
-    axes = _axes(shape) + ([] if along is None else [along])
-    place = np.zeros(shape, np.int64)
-    for number, view in enumerate(reversed(st.views)):
-        if number:  # an element of the view above is an index into this one
-            rest, axes = np.where(keep, place, 0), []
-            for dim in reversed(_ints(view.shape, env)):
-                rest, axis = np.divmod(rest, max(dim, 1))
-                axes.insert(0, axis)
-        offset, strides = _ints((view.offset,), env)[0], _ints(view.strides, env)
-        place = sum((x * stride for x, stride in zip(axes, strides, strict=True)), np.full(shape, offset, np.int64))
-        for x, (first, last) in zip(axes, view.mask or (), strict=False):
-            low, high = _ints((first, last), env)
-            keep = keep & (low <= x) & (x < high)
-    return place, keep
-
-
-def indices_through(st: ShapeTracker, env: Env, fill: int) -> Array:
-    """The flat index that each index of ``st.shape`` maps to, int64; ``fill`` where masked."""
-    place, keep = _places(st, env)
-    return np.where(keep, place, fill)
-
-
-def turns(places: Array) -> Iterator[Array]:
-    """Which of some places come first, second, … where they are the same: in each turn none is there twice.
-
-    >>> [turn.tolist() for turn in turns(np.array([3, 1, 3, 3, 1]))]
-    [[1, 0], [4, 2], [3]]
-    """
-    order = np.argsort(places, kind="stable")
-    while len(order):
-        ordered = places[order]
-        first = np.r_[True, ordered[1:] != ordered[:-1]]
-        yield order[first]
-        order = order[~first]
-
-
-def store_through(flat: Array, st: ShapeTracker, env: Env, value: Array) -> None:
-    """Writes ``value`` (shape ``st.shape``) to a flat array through a ShapeTracker; nothing where masked."""
-    if len(st.views) == 1 and st.views[0].mask is None:
-        _through(flat, st.views[0], env, 0)[...] = value
-        return
-    place, keep = _places(st, env)
-    flat[place[keep]] = value[keep]
-
-
-class Executor:
-    """A kernel AST, ready to be executed on flat arrays of bytes."""
-
-    def __init__(self, ast: LazyOp, functions: Mapping[Ops, Callable[..., Any]] = fxn_for_op) -> None:
-        self.ast, self.functions = ast, functions
-        self.order = ast.toposort()[:-1]
-        self.uses: dict[LazyOp, int] = {}
-        for node in self.order:
-            for child in node.src:
-                self.uses[child] = self.uses.get(child, 0) + 1
-
-    def __call__(self, buffers: Sequence[Array], var_vals: Env) -> None:
-        """Executes the kernel.
-
-        Args:
-          buffers: one flat array of uint8 per slot.
-          var_vals: the values of the variables.
-        """
-        slots = [
-            raw[: arg.size * arg.dtype.itemsize].view(storage_dtype(arg.dtype))
-            for raw, arg in zip(buffers, self.ast.arg, strict=True)
-        ]
-        values: dict[LazyOp, Array] = {}
-        left = dict(self.uses)
-        stores = []
-        with np.errstate(all="ignore"):
-            for node in self.order:
-                operands = [values[child] for child in node.src]
-                if node.op is Ops.UPDATE:
-                    self._update(node, operands[0], operands[1], slots, var_vals)
-                elif node.op is Ops.STORE:
-                    value = operands[0]
-                    if len(self.ast.src) > 1 and any(np.may_share_memory(value, slots[s.arg[0]]) for s in self.ast.src):
-                        value = value.copy()  # another store is about to change what was loaded
-                    stores.append((node, value))
-                else:
-                    values[node] = self._value(node, operands, slots, var_vals)
-                for child in node.src:
-                    left[child] -= 1
-                    if left[child] == 0:
-                        del values[child]
-        for node, value in stores:
-            slot, st = node.arg
-            store_through(slots[slot], st, var_vals, np.asarray(encode(value, node.src[0].dtype)))
-
-    def _update(self, node: LazyOp, value: Array, index: Array, slots: list[Array], env: Env) -> None:
-        """An UPDATE, which is the only output of its kernel: as many values at once as meet no other one."""
-        slot, where, op, found, _ = node.arg
-        flat, dtype = slots[slot], node.src[0].dtype
-        inside = (index >= 0) & (index < _ints(where.shape[-1:], env)[0])
-        place, keep = _places(where, env, np.where(inside, index, 0).astype(np.int64))
-        keep = keep & inside
-        there, new = place[keep], value[keep]
-        before = np.zeros(there.shape, value.dtype)
-        for turn in turns(there):
-            before[turn] = decode(flat[there[turn]], dtype)
-            step = new[turn] if op is None else round_to(np.asarray(self.functions[op](before[turn], new[turn])), dtype)
-            flat[there[turn]] = encode(step, dtype)
-        if found is not None:
-            kept = np.zeros(value.shape, value.dtype)
-            kept[keep] = before
-            store_through(flat, found, env, np.asarray(encode(kept, dtype)))
-
-    def _value(self, node: LazyOp, operands: list[Array], slots: list[Array], env: Env) -> Array:
-        op, dtype = node.op, node.dtype
-        if op is Ops.LOAD:
-            return decode(load_through(slots[node.arg[0]], node.arg[1], env), dtype)
-        if op is Ops.VIEW:
-            return load_through(np.ascontiguousarray(operands[0]).reshape(-1), node.arg, env)
-        if op is Ops.CONST:
-            return np.broadcast_to(np.array(node.arg, compute_dtype(dtype)), _ints(node.shape, env))
-        if op is Ops.SYM:
-            number = np.array(_ints((node.arg,), env)[0])
-            return np.broadcast_to(cast(number, dtypes.int64, dtype), _ints(node.shape, env))
-        if op is Ops.IOTA:
-            return cast(indices_through(node.arg, env, 0), dtypes.int64, dtype)
-        if op is Ops.GATHER:
-            table = decode(load_through(slots[node.arg[0]], node.arg[1], env), dtype)
-            index = operands[0]
-            inside = (index >= 0) & (index < len(table))
-            if not len(table):
-                return np.zeros(index.shape, table.dtype)
-            return np.where(inside, table[np.where(inside, index, 0).astype(np.int64)], table.dtype.type(0))
-        function = self.functions[op]
-        if op is Ops.REDUCE:
-            reduce_op, axes = node.arg
-            start = identity(reduce_op, dtype)
-            return round_to(np.asarray(function(operands[0], reduce_op, axes, start)), dtype)
-        if op in (Ops.CAST, Ops.BITCAST):
-            return np.asarray(function(operands[0], node.src[0].dtype, dtype))
-        return round_to(np.asarray(function(*operands)), dtype)
