@@ -28,6 +28,14 @@ class Origin(tuple[str, int]):
 UNKNOWN = Origin(("<unknown>", 0))
 
 
+def _learn(frame: FrameType) -> bool:
+    """Whether a frame's file is one of our packages, which is kept."""
+    module = frame.f_globals.get("__name__", "")
+    found = isinstance(module, str) and module.partition(".")[0] in PACKAGES
+    _ours[frame.f_code.co_filename] = found
+    return found
+
+
 def caller(depth: int = 2) -> tuple[str, int]:
     """File and line of the innermost frame, from ``depth`` up, outside of our packages; else of the outermost."""
     frame: Any = sys._getframe(depth)
@@ -37,8 +45,7 @@ def caller(depth: int = 2) -> tuple[str, int]:
             while ours[frame.f_code.co_filename]:
                 frame = frame.f_back
         except KeyError:
-            module = frame.f_globals.get("__name__", "")
-            ours[frame.f_code.co_filename] = isinstance(module, str) and module.partition(".")[0] in PACKAGES
+            _learn(frame)
         except AttributeError:  # there is no frame any more
             break
         else:
@@ -74,13 +81,16 @@ WRAPPERS: set[CodeType] = set()
 
 def detailed(depth: int = 2) -> Told:
     """What :func:`caller` finds, with the function of our packages that was called there."""
-    file, line = caller(depth + 1)
-    frame = inner = sys._getframe(depth)
-    while frame.f_back is not None and _ours[frame.f_code.co_filename]:
-        if frame.f_code not in WRAPPERS:
+    frame: Any = sys._getframe(depth)
+    inner, ours = frame, _ours
+    while frame.f_back is not None:
+        code = frame.f_code
+        if not (ours[code.co_filename] if code.co_filename in ours else _learn(frame)):
+            break
+        if code not in WRAPPERS:
             inner = frame
         frame = frame.f_back
-    told = Told((file, line))
+    told = Told((frame.f_code.co_filename, frame.f_lineno))
     told.method, told.gradient_of = "" if inner is frame else _name(inner), BACKWARD.of
     return told
 
