@@ -215,3 +215,17 @@ def test_a_replay_whose_loops_lie_in_one_block_of_memory(backend: str) -> None:
         values = rng.uniform(1, 2, 1009).astype(np.float32)
         got = replayed(Tensor(values)).numpy()
         np.testing.assert_allclose(got, np.sqrt(3 * values) * np.sqrt(values) + 3 * values, rtol=1e-3)
+
+
+def test_the_result_of_a_replay_is_where_the_last_step_leaves_it(backend: str) -> None:
+    """After an even number of steps and after an odd one, and after none; no kernel copies it, nor the next replay."""
+    replayed = TinyJit(lambda x: while_loop(lambda x: x.max() < 100, lambda x: x * 2, x))
+    firsts = [200.0, 3.0, 60.0, 30.0, 2.0, 1.0, 150.0, 7.0]
+    results = [replayed(Tensor([first, *[1.0] * 400]).realize()) for first in firsts]
+    for first, result in zip(firsts, results, strict=True):
+        times = next(n for n in range(9) if first * 2**n >= 100)
+        assert result.tolist() == [first * 2**times, *[2.0**times] * 400]
+    record = replayed.captured
+    assert record is not None
+    kernels = [step for step in record.executed.items if "while_loop" not in step.prg.name]
+    assert all(step.bufs[0].nbytes == 1 for step in kernels if step.bufs[0]), "only whether there is a first step"

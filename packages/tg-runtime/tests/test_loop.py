@@ -40,20 +40,25 @@ def test_a_running_sum(device: str, count: int, profiled: int) -> None:
     new = carry.alu(Ops.ADD, x).alu(Ops.ADD, w)
     body = Body(isolate([new, carry.alu(Ops.MUL, x)], [carry, x, w]))
     data = np.random.default_rng(count).standard_normal((count + 2, 3)).astype(np.float32)
-    xs, first, weight = data[:count], data[count], data[count + 1]
-    results = Buffer(device, (2 + count) * 3, dtypes.float32).allocate()
-    bufs = [results, *(Buffer.fromCPU(device, np.array(array)) for array in (first, xs, weight))]
     places = [
         Place(0, 0, 12, -1, 1, count, 2, 1), Place(2, 0, 12, 0, 1, count), Place(3),
         Place(0, 0, 12, 0, 1, count, 2), Place(0, 24, 12, count - 1, -1, count),
     ]  # fmt: skip
     runner = LoopRunner("a running sum", device, body, places, count)
-    with Context(PROFILE=profiled):
-        assert runner(bufs, {}, wait=True) is not None
-    got, want, state = results.toCPU().reshape(-1, 3), [], first
-    for step in range(count):
-        want.append(state * xs[step])
-        state = state + xs[step] + weight
-    np.testing.assert_allclose(got[2:][::-1], want, rtol=1e-5)
-    np.testing.assert_allclose(got[(count - 1) % 2], state, rtol=1e-5)
+    held = []
+    for scale in (1.0, 3.0, 0.5):  # each time in other memory
+        xs, first, weight = scale * data[:count], scale * data[count], scale * data[count + 1]
+        results = Buffer(device, (2 + count) * 3, dtypes.float32).allocate()
+        bufs = [results, *(Buffer.fromCPU(device, np.array(array)) for array in (first, xs, weight))]
+        with Context(PROFILE=profiled):
+            assert runner(bufs, {}, wait=True) is not None
+        want, state = [], first
+        for step in range(count):
+            want.append(state * xs[step])
+            state = state + xs[step] + weight
+        held.append((bufs, want, state))
+    for bufs, want, state in held:
+        got = bufs[0].toCPU().reshape(-1, 3)
+        np.testing.assert_allclose(got[2:][::-1], want, rtol=1e-5)
+        np.testing.assert_allclose(got[(count - 1) % 2], state, rtol=1e-5)
     assert runner.num_kernels >= count

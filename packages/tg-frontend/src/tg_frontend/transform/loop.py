@@ -204,17 +204,16 @@ def run_while(
     sources = [*init, *part.captured, first]
     rooms = [packing.room((2, *shape_of(node)), node) for node in carry_out]
     told = packing.room((), flag)
-    ends = [packing.room(shape_of(node), node) for node in carry_out]
     before, after, results = [], [], []
-    for n, (node, offset, end) in enumerate(zip(carry_out, rooms, ends, strict=True)):
+    for n, (node, offset) in enumerate(zip(carry_out, rooms, strict=True)):
         before.append(Place(0, offset, nbytes_of(node), -1, 1, _ENDLESS, 2, n + 1))
         after.append(Place(0, offset, nbytes_of(node), 0, 1, _ENDLESS, 2, n + 1))
-        results.append((after[-1], Place(0, end)))
+        results.append((after[-1], Place(0, offset)))  # where the last step leaves it, every other time
     held = [Place(len(init) + 1 + n) for n in range(len(part.captured))]
     condition = Condition(len(sources), told, tuple(results))
     places = [*before, *held, *after, Place(0, told)]
     packed = packing.computed(LoopRunner(what, packing.device, Body(part), places, None, condition), sources)
-    return packed, [unpacked(packed, end, shape_of(node), node) for node, end in zip(carry_out, ends, strict=True)]
+    return packed, [unpacked(packed, at, shape_of(node), node) for node, at in zip(carry_out, rooms, strict=True)]
 
 
 def run_branch(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from tg_dtype import DType
+from tg_dtype import DType, dtypes
 
 from ..errors import DeviceError
 from ..kernels.runner import CompiledRunner
@@ -79,8 +79,9 @@ def parts_at(
     return out
 
 
-def is_set(flag: Buffer) -> bool:
-    """Whether a buffer of one byte is not zero, once all work on it is done."""
+def is_set(buffer: Buffer, byte: int = 0) -> bool:
+    """Whether a byte of a buffer is not zero, once all work on it is done."""
+    flag = buffer if buffer.nbytes == 1 else buffer.view(1, dtypes.bool, byte)
     return any(flag.copyout(memoryview(bytearray(1))))
 
 
@@ -170,12 +171,12 @@ class KernelGraph(Runner, Generic[P]):
         ]  # fmt: skip
 
     def repeat(
-        self, bufs: Sequence[Buffer], places: Sequence[Place], start: int, stop: int, flag: Buffer | None = None
+        self, bufs: Sequence[Buffer], places: Sequence[Place], start: int, stop: int, flag: int | None = None
     ) -> int:
         """Runs all kernels in each step from ``start`` to before ``stop``, on parts of ``bufs`` that places name.
 
         Args:
-          flag: a byte that the kernels write: no step follows one that clears it.
+          flag: which byte of the first buffer no step may clear for another one to follow; None if there is no such.
 
         Returns:
           The number of the step that would be next.
@@ -183,7 +184,7 @@ class KernelGraph(Runner, Generic[P]):
         kinds = [(buffer.size, buffer.dtype) for buffer in self.inputs]
         for step in range(start, stop):
             self(parts_at(bufs, places, kinds, step), {})
-            if flag is not None and not is_set(flag):
+            if flag is not None and not is_set(bufs[0], flag):
                 return step + 1
         return stop
 

@@ -169,14 +169,15 @@ class LoopRunner(Runner):
         start = time.perf_counter()
         for buffer in bufs:
             buffer.ensure_allocated()
-        flag = None if condition is None else bufs[0].view(1, dtypes.bool, condition.flag)
+        flag = None if condition is None else condition.flag
         going = condition is None or is_set(bufs[condition.first])
         done, chunk = 0, 8
         while going and (self.length is None or done < self.length):
             before, end = time.perf_counter(), done + chunk
             end = end if self.length is None else min(end, self.length)
             done = self._steps(bufs, done, end, flag)
-            going = flag is None or (done == end and is_set(flag))  # one that is cleared before the end stops there
+            # one that is cleared before the end stops there
+            going = flag is None or (done == end and is_set(bufs[0], flag))
             if time.perf_counter() - before < _CHUNK_S:
                 chunk *= 2
         if condition is not None:
@@ -190,13 +191,13 @@ class LoopRunner(Runner):
             return time.perf_counter() - start
         return None
 
-    def _steps(self, bufs: Sequence[Buffer], start: int, stop: int, flag: Buffer | None) -> int:
+    def _steps(self, bufs: Sequence[Buffer], start: int, stop: int, flag: int | None) -> int:
         graph = self.body.graph
         if graph is not None:
             return graph.repeat(bufs, self.places, start, stop, flag)
         for step in range(start, stop):
             self.body.run(parts_at(bufs, self.places, self.body.kinds, step))
-            if flag is not None and not is_set(flag):
+            if flag is not None and not is_set(bufs[0], flag):
                 return step + 1
         return stop
 

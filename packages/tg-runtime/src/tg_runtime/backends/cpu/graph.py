@@ -15,7 +15,7 @@ from ...execution.item import ExecItem
 from ...memory.buffer import Buffer
 from ...steps.runner import Vars
 from ...telemetry.profiler import PROFILE, launch
-from .native import ENTRY_WORDS, PATCH_WORDS
+from .native import ENTRY_WORDS, MOVE_WORDS, PATCH_WORDS
 from .pool import Pool, pool
 from .program import CPUProgram
 
@@ -81,7 +81,7 @@ class CPUGraph(KernelGraph[CPUProgram]):
             ])
         )  # fmt: skip
         self._call = ctypes.addressof(self._replay)
-        self._moves: tuple[list[int], list[Place], ctypes.Array[ctypes.c_uint64]] = [], [], _words(array("Q"))
+        self._moves = Moves(())
         self._threaded = any(launch[3] > 1 for launch in launches)
 
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
@@ -109,7 +109,7 @@ class CPUGraph(KernelGraph[CPUProgram]):
         return time.perf_counter() - start if wait else None
 
     def repeat(
-        self, bufs: Sequence[Buffer], places: Sequence[Place], start: int, stop: int, flag: Buffer | None = None
+        self, bufs: Sequence[Buffer], places: Sequence[Place], start: int, stop: int, flag: int | None = None
     ) -> int:
         """Runs all kernels in each step, with one native call."""
         if PROFILE.value:
@@ -117,15 +117,13 @@ class CPUGraph(KernelGraph[CPUProgram]):
         native = self.pool
         if self._threaded and not native.started:
             native.start()
+        moves = self._moves
+        if moves.places != places:
+            moves = self._moves = Moves(places)
         addresses = [buffer.opaque.address for buffer in bufs]
-        last, at, table = self._moves
-        if last != addresses or at != places:
-            table = _words(_moves(addresses, places))
-            self._moves = addresses, list(places), table
-        told = None if flag is None else flag.opaque.address
-        done: int = native.repeat(
-            native.address, self._call, ctypes.addressof(table), len(places), start, stop, told
-        )  # fmt: skip
+        moves.put(addresses)
+        told = None if flag is None else addresses[0] + flag
+        done: int = native.repeat(native.address, self._call, moves.address, len(places), start, stop, told)
         return done
 
     def _one_by_one(self, native: Pool, var_vals: Vars) -> None:
@@ -143,16 +141,36 @@ class CPUGraph(KernelGraph[CPUProgram]):
                 told.on_device("kernels", start, time.perf_counter_ns(), name=item.prg.name, args=args)
 
 
-def _moves(addresses: Sequence[int], places: Sequence[Place]) -> array[int]:
-    """Where each input lies and how it moves, as native code reads it."""
-    moves = array("Q")
-    for place in places:
-        outside = addresses[place.outside] if place.outside >= 0 else 0
-        moves.extend((
-            addresses[place.buffer] + place.offset, place.stride, place.first & _WORD, place.move & _WORD,
-            place.slots, place.ring - 1 & _WORD, outside,
-        ))  # fmt: skip
-    return moves
+class Moves:
+    """How each input of a loop moves, as native code reads it.
+
+    Args:
+      places: where they lie in each step.
+
+    Attributes:
+      address: of the table.
+    """
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self.places = list(places)
+        words = array("Q")
+        for place in places:
+            slots = place.stride, place.first & _WORD, place.move & _WORD, place.slots, place.ring - 1 & _WORD
+            words.extend((0, *slots, 0))
+        self._table = _words(words)
+        self.address = ctypes.addressof(self._table)
+        self._addresses: list[int] = []
+
+    def put(self, addresses: list[int]) -> None:
+        """Says where the buffers lie now that the places are parts of."""
+        if addresses == self._addresses:
+            return
+        table = self._table
+        for at, place in zip(range(0, len(table), MOVE_WORDS), self.places, strict=False):
+            table[at] = addresses[place.buffer] + place.offset
+            if place.outside >= 0:
+                table[at + MOVE_WORDS - 1] = addresses[place.outside]
+        self._addresses = addresses
 
 
 def _words(values: array[int]) -> ctypes.Array[ctypes.c_uint64]:
