@@ -16,7 +16,7 @@ from tg_codegen.ir.text import parse_linear, print_uops
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.nest import Kind, Nest
 from tg_codegen.plan.actions import LoopAction, apply
 from tg_codegen.plan.cpu_heuristic import heuristic
 from tg_codegen.plan.vocabulary import parse_loop
@@ -26,7 +26,7 @@ from tg_codegen.rewrite.rules import full_rewrite
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
-from tg_shape import ShapeTracker, Variable, toposort
+from tg_shape import ShapeTracker, Variable, toposort, upper
 
 ST = ShapeTracker.from_shape
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -120,12 +120,14 @@ SIGNED = ["split(i1, 16, VECTOR)", "split(r0, 4, CONTRACT)", "split(i0, 2, UPCAS
 
 
 @pytest.mark.parametrize(("rest", "name"), [
-    (["outermost(i1)", "pack(1, i1)"], "vpdpbusd"), (["pack(1, i1)"], "vpdpbusd.signed"),
+    (["outermost(i1)", "pack(1, i1)"], "vpdpbusd"), (["pack(1, i1)"], "vpdpbusd"), (["pack(1, -)"], "vpdpbusd"),
+    (["split(i1, 2, LOOP)", "outermost(i1)", "pack(1, i1)"], "vpdpbusd"),
+    (["split(i0, 2, LOOP)", "outermost(i1)", "outermost(i0)", "pack(1, i1)"], "vpdpbusd"),
     (["outermost(i1)", "split(r0, 3, REDUCE)", "partial(0, i1)", "pack(1, r0)"], "vpdpbusd.signed"),
 ])  # fmt: skip
-@pytest.mark.parametrize(("m", "n", "k"), [(5, 32, 24), (7, 37, 19), (4, 17, 31)])
+@pytest.mark.parametrize(("m", "n", "k"), [(5, 32, 24), (7, 37, 19), (11, 83, 31)])
 def test_signed_bytes(m: int, n: int, k: int, rest: list[str], name: str) -> None:
-    """What flipping the sign of one adds is summed up once for all rows, if their loop is inside the columns'."""
+    """What flipping the sign of one adds is summed up once for all rows, and kept where columns are inside of them."""
     actions = [parse_loop(line) for line in (*SIGNED, *rest)]
     sink = emit_nest(apply(lower(product(m, n, k, a=dtypes.int8, b=dtypes.int8, acc=dtypes.int32)), actions), WIDE)
     assert {u.arg.name for u in matrices(sink)} == {name}
@@ -193,6 +195,19 @@ def test_long_reductions_in_pieces() -> None:
 def test_the_heuristic_takes_them() -> None:
     ast = product(128, 128, 128)
     assert matrices(emit_nest(planned(ast, WIDE), WIDE))
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(192, 512, 96), (97, 449, 67)])
+def test_panels_are_packed_in_groups(m: int, n: int, k: int) -> None:
+    """A tile of rows serves all panels that the second-level cache holds, half of them for each of two threads."""
+    ast = product(m, n, k, a=dtypes.int8, b=dtypes.int8, acc=dtypes.int32)
+    nest = planned(ast, replace(WIDE, threads=2))
+    panels = [a for a in nest.of_root(nest.axes[0].root) if a.kind in (Kind.LOOP, Kind.THREAD)]
+    names = [a.name for a in nest.axes]
+    rows = next(a for a in nest.axes if a.kind is Kind.LOOP and a.root is not panels[0].root)
+    assert [upper(a.extent) for a in panels] == [2, -(-n // (2 * panels[1].stride))]
+    assert names.index(panels[0].name) < names.index(rows.name) < names.index(panels[1].name)
+    assert any(s.axis == panels[0].name for s in nest.stages)
 
 
 def test_not_where_nothing_would_be_packed() -> None:

@@ -2,8 +2,9 @@
 
 ``sum(a * b)`` is ``sum((a + 128) * b) - sum(128 * b)``, and ``a + 128`` is ``a`` as an unsigned byte with its top bit
 flipped. The second sum knows nothing of the rows: where their loop is inside of those of the columns, it is computed
-once for all of them; so it is where all rows are one tile. Signs are flipped while the rows of a tile are copied. All
-integers are modulo 2**32, so that nothing overflows that would not come back.
+once for all of them; so it is where all rows are one tile. Where a loop of columns is inside of the rows', the sums of
+all its columns are kept in scratch. Signs are flipped while the rows of a tile are copied. All integers are modulo
+2**32, so that nothing overflows that would not come back.
 """
 
 from __future__ import annotations
@@ -37,12 +38,16 @@ def unsigned_products(nest: Nest, target: Target) -> Nest:
     serial = [axis for axis in nest.axes if axis.kind in (Kind.LOOP, Kind.THREAD) and upper(axis.extent) > 1]
     rows = [number for number, axis in enumerate(serial) if axis.root in node.free - b.free]
     columns = [number for number, axis in enumerate(serial) if axis.root in b.free]
-    if rows and max(columns, default=-1) > min(rows):
+    inside = bool(rows) and max(columns, default=-1) > max(rows)
+    around = next((serial[number].name for number in reversed(columns) if rows and number < max(rows)), None)
+    if inside and not fits(nest, b, around, target):
         return nest
     if not rows and registers(nest, b) > target.registers:  # then both sums are made in one loop
         return nest
-    difference, unsigned = without_sign(nest, node, a, b)
+    difference, unsigned, sums = without_sign(nest, node, a, b)
     new = replaced(nest, node, difference)
+    if inside:
+        new = replace(new, stages=(*new.stages, Stage(sums, around)))
     tile = next((axis.name for axis in reversed(serial) if axis.root in a.free), None)
     return replace(new, stages=(*new.stages, Stage(unsigned, tile))) if copied(nest, a, tile, target) else new
 
@@ -52,6 +57,15 @@ def registers(nest: Nest, b: Node) -> int:
     tile = [axis for axis in nest.axes if axis.kind is Kind.UPCAST]
     vectors = prod(upper(axis.extent) for axis in tile if axis.root in b.free)
     return prod(upper(axis.extent) for axis in tile) + 2 * vectors + 2
+
+
+def fits(nest: Nest, b: Node, around: str | None, target: Target) -> bool:
+    """Whether scratch holds the sums of all columns of ``b`` inside the loop ``around``."""
+    names = [axis.name for axis in nest.axes]
+    inner = nest.axes[0 if around is None else names.index(around) + 1 :]
+    extents = [axis.extent for axis in inner if axis.root in b.free and not nest.roots[axis.root].reduce]
+    sizes = [extent for extent in extents if isinstance(extent, int)]
+    return len(sizes) == len(extents) and prod(sizes) * dtypes.int32.itemsize <= target.scratch_bytes
 
 
 def copied(nest: Nest, a: Node, tile: str | None, target: Target) -> bool:
@@ -70,11 +84,11 @@ def copied(nest: Nest, a: Node, tile: str | None, target: Target) -> bool:
     return len(sizes) == len(extents) and prod(sizes) <= min(target.resident_bytes, target.scratch_bytes)
 
 
-def without_sign(nest: Nest, node: Node, a: Node, b: Node) -> tuple[Node, Node]:
+def without_sign(nest: Nest, node: Node, a: Node, b: Node) -> tuple[Node, Node, Node]:
     """A sum of products of signed bytes as the difference of two sums, both of unsigned ones times ``b``.
 
     Returns:
-      The difference, and ``a`` without a sign.
+      The difference, ``a`` without a sign, and the second sum, negated.
     """
     table = NodeTable()
     table.roots = nest.roots
@@ -82,11 +96,12 @@ def without_sign(nest: Nest, node: Node, a: Node, b: Node) -> tuple[Node, Node]:
     first = table.make(Ops.BITCAST, dtypes.uint8, (flipped,))
     every = table.make(NodeOp.CONST, dtypes.uint8, (), TOP_BIT)
     second = table.make(Ops.CAST, node.dtype, (b,))
-    sums = (
+    products, sums = (
         table.make(NodeOp.REDUCE, node.dtype, (table.make(Ops.MUL, node.dtype, (wide, second)),), node.arg)
         for wide in (table.make(Ops.CAST, node.dtype, (x,)) for x in (first, every))
     )
-    return table.make(Ops.SUB, node.dtype, tuple(sums)), first
+    negated = table.make(Ops.NEG, node.dtype, (sums,))
+    return table.make(Ops.ADD, node.dtype, (products, negated)), first, negated
 
 
 def replaced(nest: Nest, old: Node, new: Node) -> Nest:

@@ -19,6 +19,9 @@ from .planner import UNROLL_MAX, Planner, power_below
 from .registers import FEW_ROWS, UNLIMITED, RegisterTile
 from .streaming import lines_held
 
+GROUP_TILES = 8
+"""Tiles of rows, at the least, that read a packed panel, for their reads to count more than packing it."""
+
 
 @dataclass(frozen=True, slots=True)
 class WindowTile:
@@ -104,6 +107,9 @@ class Packer(Planner):
             whole = nbytes * prod(upper(a.extent) for a in panels)
             if serial[0] not in around and again >= self.target.cpu.private_reads and whole <= self.piece_bytes:
                 around = [a for a in around if a not in panels]  # so little that every thread has it all
+            if self.contracted and around == panels and len(panels) == 1 and again >= GROUP_TILES:
+                around = [self.grouped(panels[0], nbytes)]
+                serial = [a for a in self.nest.axes if a.kind is Kind.LOOP and upper(a.extent) > 1]
             around = self.longest_first(around)
             for axis in reversed(around):
                 if serial[: len(around)] != around:
@@ -113,6 +119,24 @@ class Packer(Planner):
                 self.one_part_each([a for a in serial if a not in around], upper(first.extent))
             self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else None))
             return
+
+    def grouped(self, panels: Axis, nbytes: int) -> Axis:
+        """Cuts the loop of panels in groups that the second-level cache holds, each packed together.
+
+        What a tile of rows reads is near then, and copied once, for all panels of a group.
+
+        Returns:
+          The outermost loop of panels.
+        """
+        if not isinstance(panels.extent, int):
+            return panels
+        most = max(1, min(self.panel_most, self.target.l2_bytes * 3 // 4) // nbytes)
+        threads = self.target.threads if self.threaded else 1
+        parts = max(2, threads * -(-panels.extent // (threads * most)))
+        together = -(-panels.extent // parts)
+        if 1 < together < panels.extent:
+            self.do(Split(panels.name, together, Kind.LOOP))
+        return self.nest.axis(panels.name)
 
     def pack_rows(self, rows: Root, reduced: Root) -> None:
         """Packs the rows' operand along the reduction, where a matrix instruction would read it with a stride."""
