@@ -26,7 +26,7 @@ def get_total_norm(
     """The norm of the elements of several tensors together, gradients for instance.
 
     Args:
-      tensors: the tensors; row-sparse ones count what they hold for one row together.
+      tensors: the tensors; row-sparse ones count what they hold for one row together, complex ones their magnitudes.
       norm_type: the power of the norm; ``inf`` for the largest magnitude.
       error_if_nonfinite: raise an error if the norm is infinite or NaN, for which it is computed now.
       foreach: of no effect.
@@ -78,7 +78,8 @@ def clip_grads_with_norm_(
         for grad in _gradients(parameters):
             factor, rows = scale.to(grad.device), grad._row_sparse()
             if rows is None:
-                grad.assign((grad.detach().cast(factor.dtype) * factor).cast(grad.dtype))
+                for part in grad._floats():
+                    part.assign((part.detach().cast(factor.dtype) * factor).cast(part.dtype))
             else:
                 values = (grad.values().cast(factor.dtype) * factor).cast(grad.dtype)
                 grad._become_sparse(RowSparse(rows.index, values.lazydata, rows.shape, rows.coalesced))
@@ -137,6 +138,7 @@ def clip_grad_value_(
 
     Raises:
       ValueError: if ``clip_value`` is negative.
+      TypeError: if a gradient is complex, of which none is greater than another.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -149,7 +151,10 @@ def clip_grad_value_(
     if not clip_value >= 0:
         raise ValueError(f"clip_grad_value_: clip_value {clip_value}")
     with Switch(MODE, "recording", False):
-        for grad in _gradients(parameters):
+        given = _gradients(parameters)
+        if any(grad.is_complex() for grad in given):
+            raise TypeError("clip_grad_value_: a gradient is complex; clip that of its parameter's .real and .imag")
+        for grad in given:
             rows = grad._row_sparse()
             if rows is None:
                 grad.assign(grad.detach().clip(-clip_value, clip_value))
@@ -172,6 +177,8 @@ def _wide(grad: Tensor) -> DType:
 
 def _size(grad: Tensor, power: float) -> Tensor | None:
     """The largest magnitude of a gradient, or the sum of powers of all; None if it has no elements."""
+    if grad.is_complex():
+        return _size(grad.detach().abs(), power)
     values = grad.detach().cast(_wide(grad))
     if grad.is_sparse:
         index, sums = merged(grad, _wide(grad))

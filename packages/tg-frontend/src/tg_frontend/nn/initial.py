@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+LEARNT = ("float", "complex")
+"""Kinds of dtypes of what a model may learn."""
+
+
 def parameter(tensor: Tensor) -> Tensor:
     """A tensor that a layer learns: ``backward`` gives it a gradient where nothing else asks for one."""
     tensor._parameter = True

@@ -8,7 +8,7 @@ from . import states
 from .absent import refused
 from .describing import HOOKS, describe
 from .hooks import Hooked
-from .initial import parameter
+from .initial import LEARNT, parameter
 from .placed import Placed
 from .state import get_parameters, parts_of, tensors_of
 
@@ -270,7 +270,7 @@ class Module(Hooked, Placed):
         """
         done: set[int] = set()
         for name, tensor in tensors_of(self, prefix).items():
-            if id(tensor) not in done and tensor.requires_grad is not False and tensor.dtype.kind == "float":
+            if id(tensor) not in done and tensor.requires_grad is not False and tensor.dtype.kind in LEARNT:
                 done.add(id(tensor))
                 yield name, tensor
 
@@ -437,7 +437,7 @@ class Module(Hooked, Placed):
           >>> _ = nn.Module().requires_grad_(False)
         """
         for tensor in get_parameters(self):
-            if tensor.dtype.kind == "float" and (
+            if tensor.dtype.kind in LEARNT and (
                     tensor.requires_grad is not False or getattr(tensor, "_parameter", False)):
                 tensor.requires_grad = requires_grad
         return self

@@ -134,7 +134,7 @@ def load_state_dict(
 
     Raises:
       KeyError: if a name is missing on one side, with ``strict``; the message lists the names.
-      ValueError: if shapes differ; the message names each.
+      ValueError: if shapes differ; the message names each; or complex numbers are given for real ones.
       TypeError: if something in the state is neither a tensor nor an array.
 
     Example:
@@ -167,12 +167,19 @@ def load_state_dict(
         if isinstance(old, Uninitialized):
             old._filled(new)
     given = [(old, new.detach()) for _, old, new in pairs]
-    values = _apart(given if assign else [(old, new.to(old.device).cast(old.dtype)) for old, new in given])
-    for (name, old, _), value in zip(pairs, values, strict=True):
+    kinds = [name for name, old, new in pairs if new.is_complex() > old.is_complex() or
+             (assign and new.is_complex() is not old.is_complex())]  # fmt: skip
+    if kinds:
+        raise ValueError(f"load_state_dict: complex numbers for real ones, or these for those: {', '.join(kinds)}")
+    if not assign:
+        given = [(old, new.to(old.device).cast(old.dtype)) for old, new in given]
+    parts = [both for old, new in given for both in zip(old._floats(), new._floats(), strict=True)]
+    for (old, _), value in zip(parts, _apart(parts), strict=True):
         if not assign and old.is_realized and old._owns():
             old.assign(value)
         else:
             adopt(old, value)
+    for name, old, _ in pairs:
         if verbose:
             print(f"{name}: {old.shape} {old.dtype.name}")
         if consume and isinstance(state_dict, dict):

@@ -47,6 +47,7 @@ class Adafactor(Elementwise):
       Tensor([0.6047, 1.6047], requires_grad=True)
     """
 
+    by_parts = False  # PyTorch has none either: of which numbers a mean square is, is not defined
     own_decay = True
 
     def __init__(

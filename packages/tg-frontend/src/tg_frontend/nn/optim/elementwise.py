@@ -12,7 +12,7 @@ from .optimizer import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Iterator, Mapping
     from typing import Any
 
     from .group import Group
@@ -32,6 +32,7 @@ class Elementwise(Optimizer):
       own_decay: whether :meth:`_moved` sees to it.
     """
 
+    by_parts = True
     may_skip = True
     kept: tuple[str, ...] = ()
     counted = True
@@ -52,7 +53,7 @@ class Elementwise(Optimizer):
 
     def _begun(self, params: list[Tensor], group: Group) -> list[State]:
         shared = {name: self._number(value) for name, value in self._first(group).items()}
-        return [self._begin(param, group) | (shared if self._counts(group) else {}) for param in params]
+        return [self._begin_parts(param, group) | (shared if self._counts(group) else {}) for param in params]
 
     def _begin(self, param: Tensor, group: Group) -> State:
         return {name: self._state(param) for name in self._names(param, group)}
@@ -102,13 +103,16 @@ class Elementwise(Optimizer):
                 shared = {name: kept[name] for name in self._first(group) if name in kept}
                 new = self._counted(group, shared) if shared else {}
                 known: dict[DType, dict[str, Any]] = {}
-                for param, state in alike:
+                for param, g, own in (
+                    one for whole, state in alike for one in _by_parts(
+                        whole, gradients[id(whole)], {name: t for name, t in state.items() if name not in shared}
+                    )
+                ):  # fmt: skip
                     kind = dtypes.float64 if param.dtype is dtypes.float64 else dtypes.float32
                     if kind not in known:
                         old, now = ({name: t.cast(kind) for name, t in part.items()} for part in (shared, new))
                         known[kind] = {"lr": group.number("lr", kind), **self._common(group, old, now, kind)}
-                    own = {name: tensor for name, tensor in state.items() if name not in shared}
-                    changed += self._stepped(param, gradients[id(param)].cast(kind), group, own, known[kind], kind)
+                    changed += self._stepped(param, g.cast(kind), group, own, known[kind], kind)
                 for name, value in new.items():
                     self._write(shared[name], value)
                     changed.append(shared[name])
@@ -129,6 +133,12 @@ class Elementwise(Optimizer):
             self._write(kept[name], value)
         self._write(param, moved)
         return [kept[name] for name in new]
+
+
+def _by_parts(param: Tensor, gradient: Tensor, kept: State) -> Iterator[tuple[Tensor, Tensor, State]]:
+    """A parameter, its gradient and what is kept for it; of a complex one, the real parts of all, and the others."""
+    for n, (part, slope) in enumerate(zip(param._floats(), gradient._floats(), strict=True)):
+        yield part, slope, {name: tensor._floats()[n] for name, tensor in kept.items()}
 
 
 def _alike(params: list[tuple[Tensor, State]], ready: Container[int]) -> list[list[tuple[Tensor, State]]]:

@@ -57,6 +57,7 @@ class LARS(Elementwise):
       Tensor([2.646, 3.646], requires_grad=True)
     """
 
+    by_parts = False  # norms are of whole parameters
     counted, own_decay = False, True
 
     def __init__(
@@ -116,6 +117,7 @@ class LAMB(Momented):
       Tensor([2.646, 3.646], requires_grad=True)
     """
 
+    by_parts = False  # norms are of whole parameters
     own_decay = True
 
     def __init__(

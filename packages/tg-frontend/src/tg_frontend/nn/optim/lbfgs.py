@@ -7,7 +7,7 @@ from ...keywords import public
 from ...tensor import Tensor
 from .hooks import sees_to_hooks
 from .line_search import Point, strong_wolfe
-from .optimizer import Optimizer
+from .optimizer import Optimizer, parts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class LBFGS(Optimizer):
       Tensor([3., 3.], requires_grad=True)
     """
 
+    by_parts = True
+
     def __init__(
         self, params: Parameters, lr: float | Tensor = 1.0, max_iter: int = 20, max_eval: int | None = None,
         tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
@@ -111,14 +113,14 @@ class LBFGS(Optimizer):
         raise RuntimeError("LBFGS: a step computes the loss several times: call step() with a function that does")
 
     def _gradient(self) -> Tensor:
-        grads = [p.zeros_like() if p.grad is None else p.grad.detach() for p in self.params]
+        grads = [p.zeros_like() if p.grad is None else p.grad.detach() for p in parts_of(self.params)]
         flat = [grad.reshape(-1) for grad in grads]
         return (flat[0].cat(*flat[1:]) if len(flat) > 1 else flat[0]).contiguous().realize()
 
     def _move(self, begin: list[Tensor], direction: Tensor, size: float) -> None:
         """Writes to the parameters what they were at the beginning of the line and a step from there."""
         done, place = [], 0
-        for param, old in zip(self.params, begin, strict=True):
+        for param, old in zip(parts_of(self.params), begin, strict=True):
             count = int(param.numel())
             part = direction[place : place + count].reshape(param.shape)
             param.assign((old + part * size).cast(param.dtype))
@@ -135,7 +137,7 @@ class LBFGS(Optimizer):
           Where that is, and how often the loss was evaluated.
         """
         with Switch(MODE, "recording", False):
-            old = [param.detach().clone() for param in self.params]
+            old = [part.detach().clone() for part in parts_of(self.params)]
             old[0].realize(*old[1:])
             farthest = float(direction.abs().max().item())
 
@@ -220,7 +222,7 @@ class LBFGS(Optimizer):
                 memory.size, loss, g, evaluations = found.size, found.loss, found.gradient, evaluations + count
             else:
                 with Switch(MODE, "recording", False):
-                    self._move([param.detach() for param in self.params], direction, size)
+                    self._move([part.detach() for part in parts_of(self.params)], direction, size)
                 if number + 1 == group["max_iter"]:
                     break
                 loss, g, evaluations = float(closure().item()), self._gradient(), evaluations + 1

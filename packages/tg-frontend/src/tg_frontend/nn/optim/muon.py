@@ -76,6 +76,7 @@ class Muon(Elementwise):
               [2.8, 3.9]], requires_grad=True)
     """
 
+    by_parts = False  # as in PyTorch
     kept, counted, decoupled = ("momentum_buffer",), False, True
 
     def __init__(

@@ -34,6 +34,11 @@ def dedupe(tensors: Sequence[Tensor]) -> list[Tensor]:
     return list({id(tensor): tensor for tensor in tensors}.values())
 
 
+def parts_of(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """The tensors that some are made of: themselves, and both parts of complex ones."""
+    return [part for tensor in tensors for part in tensor._floats()]
+
+
 @described
 @public
 class Optimizer(HookedOptimizer):
@@ -76,6 +81,8 @@ class Optimizer(HookedOptimizer):
       Tensor([0.5, 1.5], requires_grad=True)
     """
 
+    _numbers = "any"  # add_param_group says which optimisers take complex parameters
+
     def __init__(self, params: Parameters, lr: float | Tensor | Mapping[str, Any], **settings: Any) -> None:
         name = type(self).__name__
         if isinstance(params, Tensor):
@@ -105,6 +112,10 @@ class Optimizer(HookedOptimizer):
 
     may_skip: bool = False
     """Whether :meth:`_step` writes with :meth:`_write` alone, so that a step may be left out on the device."""
+
+    by_parts: bool = False
+    """Whether a complex parameter is a pair of parameters, its real and its imaginary part: what is kept for it is
+    complex, too, with a part for each, as PyTorch's ``view_as_real`` has it."""
 
     settings: tuple[str, ...] = ()
     """Attributes with numbers that are part of a recorded step: a TinyJit records anew when one was changed."""
@@ -137,8 +148,11 @@ class Optimizer(HookedOptimizer):
             tensors.append(one[1] if pair else one)
             if not isinstance(tensors[-1], Tensor):
                 raise TypeError(f"{name}: parameter {position} is a {type(tensors[-1]).__name__}, not a Tensor")
-            if tensors[-1].is_complex():
-                raise TypeError(f"{name}: parameter {position} is complex; give its .real and .imag")
+            if tensors[-1].is_complex() and not self.by_parts:
+                raise TypeError(
+                    f"{name}: parameter {position} is complex, which this optimiser does not take; give its .real and "
+                    ".imag, which it sees as two parameters, or use another one, nn.optim.Adam for instance"
+                )
         if names:
             own["param_names"] = names
         for key in own:
@@ -156,8 +170,8 @@ class Optimizer(HookedOptimizer):
         self._check(values)
         for position, param in enumerate(tensors):
             if param.requires_grad is None:
-                param.requires_grad_(param.is_floating_point())
-            if param._ctx is not None:
+                param.requires_grad_(param.is_floating_point() or param.is_complex())
+            if any(part._ctx is not None for part in param._floats()):
                 raise ValueError(f"{name}: parameter {position}, of shape {param.shape}, is a result, not a leaf")
             for number, group in enumerate(self.param_groups):
                 if any(param is other for other in group["params"]):
@@ -172,10 +186,11 @@ class Optimizer(HookedOptimizer):
             first, *rest = devices
             raise ValueError(f"{name}: parameters on {first} and {', '.join(sorted(rest))}")
         self.device = next(iter(devices)) if devices else "CPU"
-        for param in own:
-            param._memory().settle()
+        parts = parts_of(own)
+        for part in parts:
+            part._memory().settle()
         # in memory of their own from the start: else the first step would have other kernels than all that follow
-        realize_all([param.lazydata for param in own])
+        realize_all([part.lazydata for part in parts])
         if own or not self.param_groups:
             group = Group(own, self.device, values, name)
             self.params += own
@@ -209,7 +224,12 @@ class Optimizer(HookedOptimizer):
 
     def _begun(self, params: list[Tensor], group: Group) -> list[dict[str, Tensor]]:
         """What is kept for the parameters of a group, before the first step."""
-        return [self._begin(param, group) for param in params]
+        return [self._begin_parts(param, group) for param in params]
+
+    def _begin_parts(self, param: Tensor, group: Group) -> dict[str, Tensor]:
+        """As :meth:`_begin`, also for a complex parameter."""
+        begun = [self._begin(part, group) for part in param._floats()]
+        return {name: param._of_floats([kept[name] for kept in begun]) for name in begun[0]}
 
     def _begin(self, param: Tensor, group: Group) -> dict[str, Tensor]:
         """What is kept for a parameter, before the first step."""
@@ -323,7 +343,7 @@ class Optimizer(HookedOptimizer):
             own |= {f"state.{n}.{key}": tensor for key, tensor in kept.items()}
             if not given and kept and sizes:  # of PyTorch's, before the first step
                 group = next(g for g in self.param_groups if any(p is self.params[n] for p in g["params"]))
-                given = self._begin(self.params[n], group)
+                given = self._begin_parts(self.params[n], group)
             new |= {f"state.{n}.{key}": tensor_of(value, kept.get(key)) for key, value in self._known(given).items()}
         self._unshare(own, new)
         load_state_dict(own, new)
@@ -366,13 +386,13 @@ class Optimizer(HookedOptimizer):
           >>> weight.grad is None
           True
         """
-        for param in self.params:
+        for part in parts_of(self.params):
             if set_to_none:
-                param.grad = None
-            elif param.grad is not None and param.grad.is_sparse:
-                param.grad._forget_rows()
-            elif param.grad is not None:
-                param.grad.assign(0)
+                part.grad = None
+            elif part.grad is not None and part.grad.is_sparse:
+                part.grad._forget_rows()
+            elif part.grad is not None:
+                part.grad.assign(0)
 
     def _write(self, target: Tensor, value: Tensor) -> None:
         """Assigns to a parameter or to what is kept for it; not where the step is to be left out."""
@@ -381,8 +401,12 @@ class Optimizer(HookedOptimizer):
 
     def _state(self, param: Tensor) -> Tensor:
         """Zeros in memory, of the shape of a parameter and at least float32."""
-        dtype = dtypes.float64 if param.dtype is dtypes.float64 else dtypes.float32
-        return Tensor.zeros(*param.shape, dtype=dtype, device=param.device, requires_grad=False).contiguous()
+        dtype = dtypes.float64 if param._floats()[0].dtype is dtypes.float64 else dtypes.float32
+        zeros = [
+            Tensor.zeros(*param.shape, dtype=dtype, device=param.device, requires_grad=False).contiguous()
+            for _ in param._floats()
+        ]
+        return param._of_floats(zeros)
 
     def schedule_step(self) -> list[Tensor]:
         """Makes one step without computing it. Parameters without a gradient stay as they are.
@@ -444,7 +468,7 @@ class Optimizer(HookedOptimizer):
 
     def _advance(self, closure: Callable[[], Any] | None = None) -> Any:
         loss = None if closure is None else closure()
-        realize_all([tensor.lazydata for tensor in self.schedule_step()])
+        realize_all([part.lazydata for part in parts_of(self.schedule_step())])
         return loss
 
     def _called(self, param: Tensor) -> str:

@@ -9,6 +9,7 @@ from tg_dtype import dtypes
 
 from ...autograd.differentiation import MODE, Switch
 from ...tensor import Tensor
+from ..initial import LEARNT
 from ..module import Module
 from ..normalization import BatchNorm
 from ..state import tensors_of
@@ -152,7 +153,7 @@ class AveragedModel(Module):
           1
         """
         own, new = tensors_of(self.module), tensors_of(model)
-        floats = [n for n, t in own.items() if t.dtype.kind == "float" and (self.use_buffers or _learnt(new[n]))]
+        floats = [n for n, t in own.items() if t.dtype.kind in LEARNT and (self.use_buffers or _learnt(new[n]))]
         rest = [name for name in own if name not in floats]
         with Switch(MODE, "recording", False):
             count = self.n_averaged
