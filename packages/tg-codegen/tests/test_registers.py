@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -90,3 +91,17 @@ def test_a_tile_is_as_the_machine_has_costs() -> None:
         64, 12, 32, costs=replace(CPUCosts(), far_load=0.5)).rows
     few, many = (best_tile(1, 9, 16, costs=replace(CPUCosts(), latency=cycles)) for cycles in (1, 4))
     assert (few, many) == (RegisterTile(1, 3), RegisterTile(1, 6))
+
+
+def test_a_window_with_gaps_has_few_vectors_and_many_rows() -> None:
+    """A vector is multiplied with every second or third row only: more rows share it, and all tiles are alike."""
+    assert best_tile(64, 4, 16, window=SlidingWindow(4, apart=2), folds=True) == RegisterTile(10, 1)
+    assert best_tile(158, 8, 16, window=SlidingWindow(5, apart=3), folds=True) == RegisterTile(9, 1)
+    for registers, apart, terms, rows in product((16, 32), (2, 3, 4, 5), (2, 3, 4, 5), (17, 64, 159)):
+        tile = best_tile(rows, 4, registers, window=SlidingWindow(terms, apart=apart), folds=True)
+        assert tile.rows % apart == 0, (registers, apart, terms, rows, tile)
+
+
+def test_vectors_are_kept_beside_a_scalar_that_is_read_ahead() -> None:
+    assert best_tile(60, 8, 16, window=SlidingWindow(3), folds=True) == RegisterTile(10, 1), "12 would spill"
+    assert best_tile(12, 1, 17, window=SlidingWindow(3), folds=True) == RegisterTile(12, 1)

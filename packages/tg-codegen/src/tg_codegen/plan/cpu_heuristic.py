@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
+from math import gcd, prod
 
 from tg_lazy import Ops
 from tg_shape import Variable, coefficient, upper
@@ -228,7 +228,7 @@ class CPUPlanner(Packer):
         wide = upper(self.outer(lanes.var).extent)
         if reusing:
             rows = max(reusing, key=lambda r: (min(upper(r.extent), 4), self.near(r), upper(r.extent)))
-            inner = prod(upper(r.extent) for r in self.nest.roots.values() if r.reduce)
+            inner = self.terms_left(body)
             strided = [n for n in vectors if self.lanes > 1 and coefficient(n.arg[1], lanes.var) not in (0, 1)
                        and self.along(n) is not None]
             instruction = self.instruction(lanes) if self.matrices else None
@@ -324,12 +324,23 @@ class CPUPlanner(Packer):
         last = [r for r in self.nest.roots.values() if r.reduce][-1]
         if not isinstance(last.extent, int) or last.extent > UNROLL_MAX:
             return SlidingWindow()
+        for number, period in (found for n in body for found in self.gaps(n)):
+            row, term = coefficient(number, rows.var), coefficient(number, last.var)
+            if row and term and gcd(row, period) == 1:
+                return SlidingWindow(last.extent, abs(row), abs(term), period)
         for near, far, factor in (pair for n in body for pair in overlapping(n, self.nest)):
             if (near, far) == (rows.var, last.var):
                 return SlidingWindow(last.extent, term=factor)
             if (near, far) == (last.var, rows.var):
                 return SlidingWindow(last.extent, row=factor)
         return SlidingWindow()
+
+    def terms_left(self, body: list[Node]) -> int:
+        """Terms of the reduction, without those that fall on zeros between the elements of an operand."""
+        terms = prod(upper(r.extent) for r in self.nest.roots.values() if r.reduce)
+        between = {(number, period) for load in body for number, period in self.gaps(load)
+                   if any(self.nest.roots[v].reduce for v in number.variables() if v in self.nest.roots)}
+        return max(1, terms // prod(period for _, period in between))
 
     def lane_tile(self, lanes: Root | None, body: list[Node]) -> None:
         """Lanes run over a reduced dimension (or there are none): several accumulators hide latency.

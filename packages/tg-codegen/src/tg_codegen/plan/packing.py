@@ -105,7 +105,8 @@ class Packer(Planner):
                 continue
             panels = [a for a in around if a.root is lanes.var]
             whole = nbytes * prod(upper(a.extent) for a in panels)
-            if serial[0] not in around and again >= self.target.cpu.private_reads and whole <= self.piece_bytes:
+            alone = serial[0] not in around and again >= self.target.cpu.private_reads and whole <= self.piece_bytes
+            if alone and not (self.evenly and not self.enough(serial[0]) and any(map(self.enough, panels))):
                 around = [a for a in around if a not in panels]  # so little that every thread has it all
             if self.contracted and around == panels and len(panels) == 1 and again >= GROUP_TILES:
                 around = [self.grouped(panels[0], nbytes)]

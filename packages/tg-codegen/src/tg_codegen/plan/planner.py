@@ -9,7 +9,8 @@ from math import prod
 from tg_shape import Expr, Variable, coefficient, sint, upper
 
 from ..machine.target import Target
-from ..nest.nest import REORDERING, Axis, Kind, Nest, Node, NodeOp, Root, is_alu, is_float_reduce
+from ..nest.nest import REORDERING, SERIAL, Axis, Kind, Nest, Node, NodeOp, Root, is_alu, is_float_reduce
+from ..nest.trim import conditions, congruence
 from .actions import LoopAction, Mark, Split, loads_of, noting
 
 UNROLL_MAX = 9
@@ -150,6 +151,20 @@ class Planner(ABC):
         """Whether neighbours along ``root`` are neighbours in the outputs."""
         return any(coefficient(s.index, root.var) == 1 for s in self.nest.stores)
 
+    def gaps(self, load: Node) -> list[tuple[Expr, int]]:
+        """What has to be a multiple of what for a place of a load not to be a zero between its elements."""
+        found = (congruence(condition) for condition in conditions(load.arg[2]))
+        return [gap for gap in found if gap is not None]
+
+    def stepped(self, load: Node, root: Variable) -> bool:
+        """Whether only serial loops, beside that of ``root``, say which of its iterations fall on such zeros."""
+        for number, _ in self.gaps(load):
+            others = [v for v in number.variables() if v in self.nest.roots and v is not root]
+            axes = [a for other in others for a in self.nest.of_root(other) if upper(a.extent) > 1]
+            if root in number.variables() and axes and all(a.kind in SERIAL for a in axes):
+                return True
+        return False
+
     def unroll_small(self, copies: int, vectors: int = 0) -> None:
         """Unrolls short reduction loops, as a convolution's window.
 
@@ -165,6 +180,8 @@ class Planner(ABC):
                 continue  # another reduction would be copied with it
             if any(stage.axis == axis.name for stage in self.nest.stages):
                 return  # what is kept for one iteration would be kept for all
+            if any(self.stepped(load, root.var) for load in self.loads):
+                return  # a loop takes steps from one element to the next, where copies would ask at each place
             if axis.kind is Kind.REDUCE and isinstance(axis.extent, int) and 2 <= axis.extent <= UNROLL_MAX:
                 if copies * axis.extent > self.target.copies or (terms > 1 and vectors * terms * axis.extent > beside):
                     return

@@ -27,18 +27,26 @@ class RegisterTile:
 class SlidingWindow:
     """Terms of a reduction in which rows read the same scalars: for term t, row r reads that at ``r * row + t * term``.
 
+    Attributes:
+      terms: how many are unrolled.
+      row: how far the scalars of two rows are apart.
+      term: how far those of two terms are apart.
+      apart: only every so many-th place has a scalar: a transposed convolution has zeros between, of which an unrolled
+        window leaves out the products, if the places of all its tiles are known.
+
     Example:
-      >>> SlidingWindow(3).reach(8)
-      10
+      >>> SlidingWindow(3).reach(8), SlidingWindow(4, apart=2).reach(8)
+      (10, 6)
     """
 
     terms: int = 1
     row: int = 1
     term: int = 1
+    apart: int = 1
 
     def reach(self, rows: int) -> int:
         """About how many scalars some rows read for all terms."""
-        return (rows - 1) * self.row + (self.terms - 1) * self.term + 1
+        return -(-((rows - 1) * self.row + (self.terms - 1) * self.term + 1) // self.apart)
 
 
 def best_tile(
@@ -67,9 +75,14 @@ def best_tile(
     def unrolled(tile: RegisterTile) -> int:
         return window.terms if tile.rows * tile.vectors * window.terms <= copies else 1
 
+    def apart(tile: RegisterTile) -> int:
+        """Of how many products of an unrolled window one is left: all tiles have the same places if they are whole."""
+        return window.apart if unrolled(tile) > 1 and tile.rows % window.apart == 0 else 1
+
     def kept(tile: RegisterTile) -> bool:
-        """Whether the vectors of an unrolled window stay in registers."""
-        return tile.rows * tile.vectors + tile.vectors * unrolled(tile) + 1 <= registers
+        """Whether the vectors of an unrolled window stay in registers: compilers read a scalar ahead of its use."""
+        beside = 1 if unrolled(tile) == 1 else 2
+        return tile.rows * tile.vectors + tile.vectors * unrolled(tile) + beside <= registers
 
     def fits(tile: RegisterTile) -> bool:
         if tile.rows * tile.vectors > copies or (masked and tile.rows > FEW_ROWS and unrolled(tile) == 1):
@@ -83,24 +96,34 @@ def best_tile(
         Vectors come from the second-level cache, where a panel of them is packed; scalars from the first one. Reads are
         added to multiply-adds: other units do them, but each waits for the other now and then.
         """
-        terms = unrolled(tile)
+        terms, gap = unrolled(tile), apart(tile)
         scalars = tile.rows if terms == 1 else min(tile.rows, window.reach(tile.rows) / terms)
-        again = 0 if kept(tile) else terms - 1
+        again = 0 if kept(tile) else (terms if gap == 1 else min(terms, tile.rows // gap)) - 1
         reads = scalars * costs.load + tile.vectors * (costs.far_load + costs.reload * again)
-        return tile.rows * tile.vectors / costs.units + reads
+        turns = costs.iteration / terms if gap > 1 else 0.0  # what is left is too little to hide the loops around
+        return tile.rows * tile.vectors / gap / costs.units + reads + turns
+
+    def partial(extent: int, size: int) -> float:
+        """Times the results along a dimension that its tiles compute; a partial tile is a copy of the code."""
+        count = -(-extent // size)
+        return count * size / extent * (1 + 1 / count if extent % size else 1)
 
     def cost(tile: RegisterTile) -> tuple[float, int]:
         """Cycles for each term of a result that is wanted; of tiles that cost as much, the larger one."""
-        results, waste = tile.rows * tile.vectors, 1.0
-        for n, t in ((rows, tile.rows), (vectors, tile.vectors)):
-            count = -(-n // t)
-            waste *= count * t / n * (1 + 1 / count if n % t else 1)  # a partial tile is a copy of the code
+        results, waste = tile.rows * tile.vectors, partial(vectors, tile.vectors)
+        if apart(tile) > 1 and (rest := rows % tile.rows):  # little code, of no more rows than are left
+            waste *= (rows - rest + tile.rows * term(RegisterTile(rest, tile.vectors)) / term(tile)) / rows
+        else:
+            waste *= partial(rows, tile.rows)
         latency = max(1.0, costs.slack * costs.in_flight / results)
         stores = lanes * tile.rows.bit_count() * costs.store / (tile.rows * turned) if turned else 0.0
         return term(tile) / results * waste * latency * (1 + costs.units * stores), -results
 
+    counts = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}
+    if window.apart > 1:
+        counts.update(range(window.apart, MANY_ROWS + 1, window.apart))
     options = (
-        RegisterTile(r, v) for r in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14) for v in (1, 2, 3, 4, 6)
+        RegisterTile(r, v) for r in sorted(counts) for v in (1, 2, 3, 4, 6)
         if r <= min(rows, most) and v <= min(vectors, widest)
     )
     return min(filter(fits, options), key=cost, default=RegisterTile(1, 1))
