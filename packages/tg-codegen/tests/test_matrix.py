@@ -210,6 +210,16 @@ def test_panels_are_packed_in_groups(m: int, n: int, k: int) -> None:
     assert any(s.axis == panels[0].name for s in nest.stages)
 
 
+@pytest.mark.parametrize("near", [False, True])
+def test_the_next_tile_of_rows_is_fetched_while_one_is_copied(near: bool) -> None:
+    """Where the second-level cache does not hold all rows: a tile's rows come one after the other."""
+    target = replace(WIDE, l2_bytes=1 << (20 if near else 17))
+    sink = emit_nest(planned(product(192, 512, 256, a=dtypes.int8, b=dtypes.int8, acc=dtypes.int32), target), target)
+    ahead = [u for u in sink.toposort() if u.op is UOps.PREFETCH]
+    flips = [u for u in sink.toposort() if u.op is Ops.XOR]
+    assert flips and len(ahead) == (0 if near else len(flips))
+
+
 def test_not_where_nothing_would_be_packed() -> None:
     assert not matrices(emit_nest(planned(product(2, 64, 64), WIDE), WIDE))
 

@@ -49,7 +49,20 @@ def unsigned_products(nest: Nest, target: Target) -> Nest:
     if inside:
         new = replace(new, stages=(*new.stages, Stage(sums, around)))
     tile = next((axis.name for axis in reversed(serial) if axis.root in a.free), None)
-    return replace(new, stages=(*new.stages, Stage(unsigned, tile))) if copied(nest, a, tile, target) else new
+    if not copied(nest, a, tile, target):
+        return new
+    further = next_tile(nest, a, tile, target)
+    ahead = () if further == 0 or any(load is a for load, _ in new.ahead) else ((a, further),)
+    return replace(new, stages=(*new.stages, Stage(unsigned, tile)), ahead=(*new.ahead, *ahead))
+
+
+def next_tile(nest: Nest, a: Node, tile: str | None, target: Target) -> int:
+    """Elements from a tile of rows to the next, which is fetched ahead while a tile is copied; 0 where all are near."""
+    nbytes = prod(upper(nest.roots[root].extent) for root in a.free) * a.dtype.itemsize
+    if tile is None or nbytes <= target.resident_bytes or not target.cpu.tile_ahead_bytes:
+        return 0
+    axis = nest.axis(tile)
+    return max(0, (coefficient(a.arg[1], axis.root) or 0) * axis.stride)
 
 
 def registers(nest: Nest, b: Node) -> int:
