@@ -110,7 +110,6 @@ SIGNATURES = [
     Reason(("nn.Hardtanh",), r"(min_value|max_value) ", "older names of min_val and max_val"),
     Reason(("nn.functional.elu_",), r"(scale|input_scale) ", "of the schema alone: selu has them"),
     Reason(("nn.functional.*softm*",), r"(_stacklevel|dtype) ", "whose line a warning names is not for callers"),
-    Reason(("nn.functional.interpolate",), r"antialias has", "False is taken by name; True is refused"),
     Reason(("nn.functional.normalize",), r"out has", "results are written with assign()"),
     Reason(("nn.*",), r"generator has", "random numbers are a function of seed and call"),
     Reason(("nn.optim.*",), r"(foreach|capturable|differentiable|maximize) has to be named",

@@ -284,6 +284,22 @@ def written(a: Tensor, b: Tensor) -> Tensor:
     return c * a
 
 
+@pytest.mark.parametrize("name", [*UNARY, *POSITIVE, *CASES])
+def test_where_there_are_no_elements_there_are_no_slopes(name: str) -> None:
+    """Each axis of each operand in turn has no element: it is said that it must, or gradients have shapes as well."""
+    function, arrays = CASES.get(name, (method(name), [numbers(3, 4)]))
+    for axis in range(max(array.ndim for array in arrays)):
+        tensors = [Tensor(array.take([], axis) if axis < array.ndim else array, requires_grad=True) for array in arrays]
+        try:
+            result = function(*tensors)
+            out = result[0] if isinstance(result, tuple) else result
+            out.numpy()
+        except (ValueError, IndexError):
+            continue
+        for tensor, slope in zip(tensors, out.sum().gradient(*tensors, materialize_grads=True), strict=True):
+            assert slope.numpy().shape == tensor.shape
+
+
 def test_setitem() -> None:
     check(written, [numbers(4, 5), numbers(2, 3, seed=1)])
     check_vmap(written, [numbers(4, 5), numbers(2, 3, seed=1)])

@@ -178,6 +178,80 @@ def test_bicubic(align: bool, size: Any, factor: Any) -> None:
     np.testing.assert_allclose(out.numpy(), want, rtol=1e-12, atol=1e-12)
 
 
+PICTURE = ((np.arange(2 * 5 * 7).reshape(1, 2, 5, 7) * 37 + 11) % 256).astype(np.uint8)
+RECORDED: list[tuple[dict[str, Any], Any]] = [
+    ({"size": (3, 4), "mode": "bilinear"}, [[41, 106, 170, 235], [46, 111, 175, 240], [51, 116, 180, 85]]),
+    ({"size": (7, 3), "mode": "bicubic"},
+     [[47, 137, 227], [48, 138, 228], [51, 141, 235], [53, 143, 233], [55, 145, 175], [58, 148, 148], [59, 149, 158]]),
+    ({"size": (2, 3), "mode": "bilinear", "antialias": True}, [[61, 140, 215], [67, 146, 159]]),
+    ({"size": (3, 2), "mode": "bicubic", "antialias": True}, [[79, 199], [85, 190], [95, 146]]),
+    ({"size": (2, 3), "mode": "lanczos", "antialias": True}, [[52, 139, 228], [57, 158, 156]]),
+    ({"size": (3, 4), "mode": "bilinear", "align_corners": True},
+     [[26, 100, 174, 248], [32, 106, 180, 254], [38, 112, 186, 4]]),
+    ({"scale_factor": (0.6, 1.7), "mode": "bicubic", "antialias": True},
+     [[24, 38, 63, 85, 106, 128, 150, 172, 194, 217, 246], [29, 43, 68, 90, 111, 133, 155, 177, 202, 218, 206],
+      [34, 48, 73, 95, 116, 138, 160, 182, 220, 210, 56]]),
+    ({"size": (3, 3), "mode": "bilinear", "antialias": True, "align_corners": True},
+     [[74, 176, 238], [80, 168, 158], [83, 157, 76]]),
+]  # fmt: skip
+"""What torch 2.13 makes of the second channel of the picture."""
+
+
+@pytest.mark.parametrize(("arguments", "want"), RECORDED)
+def test_pictures_of_bytes_are_resized_to_the_bit(backend: str, arguments: dict[str, Any], want: Any) -> None:
+    assert Tensor(PICTURE).interpolate(**arguments)[0, 1].tolist() == want
+
+
+def _mean_of(row: Any, n: int, mode: str) -> Any:
+    """A vector with n elements: means weighted by a filter that is as wide as an element stands for."""
+    reach, filter_at = {
+        "bilinear": (1, lambda d: 1 - d),
+        "bicubic": (2, lambda d: 1.5 * d**3 - 2.5 * d * d + 1 if d < 1 else -0.5 * (d**3 - 5 * d * d + 8 * d - 4)),
+        "lanczos": (3, lambda d: np.sinc(d) * np.sinc(d / 3)),
+    }[mode]
+    step = len(row) / n
+    out = []
+    for i in range(n):
+        away = np.abs(np.arange(len(row)) + 0.5 - step * (i + 0.5)) / max(step, 1)
+        weights = np.array([filter_at(d) if d < reach else 0.0 for d in away])
+        out.append((weights * row).sum() / weights.sum())
+    return np.array(out)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "lanczos"])
+@pytest.mark.parametrize("size", [(7, 11), (31, 3), (13, 40), (1, 1)])
+def test_antialias_takes_means_of_what_an_element_stands_for(mode: str, size: tuple[int, int]) -> None:
+    x = RNG.standard_normal((2, 3, 13, 29))
+    t = Tensor(x, requires_grad=True)
+    out = t.interpolate(size=size, mode=mode, antialias=True)
+    want = x
+    for axis, n in enumerate(size, start=2):
+        want = np.apply_along_axis(_mean_of, axis, want, n, mode)
+    np.testing.assert_allclose(out.numpy(), want, rtol=1e-12, atol=1e-12)
+    ways = RNG.standard_normal(out.shape)  # what is linear is its own derivative
+    (slope,) = (out * Tensor(ways)).sum().gradient(t)
+    np.testing.assert_allclose((slope.numpy() * x).sum(), (want * ways).sum(), rtol=1e-10)
+
+
+def test_overshoots_of_integers_stay_within_their_range() -> None:
+    edge = np.repeat(np.array([[-128, 127]], np.int8), 4, 0).repeat(4, 1)[None, None]
+    wide = Tensor(edge).interpolate(size=(5, 23), mode="bicubic").numpy()
+    assert wide.dtype == np.int8 and (np.diff(wide[0, 0, 0].astype(int)) >= -9).all()
+    assert (wide[..., :8] < 0).all() and (wide[..., -8:] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"mode": "nearest", "antialias": True}, "antialias is for bilinear, bicubic, lanczos, not for mode 'nearest'"),
+        ({"mode": "lanczos"}, "mode 'lanczos' is for antialias=True"),
+    ],
+)
+def test_what_does_not_smooth_is_said(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Tensor(PICTURE).interpolate(size=(2, 2), **arguments)
+
+
 def test_interpolation_by_a_factor(backend: str) -> None:
     x = Tensor([[[1.0, 3.0, 2.0]]])
     assert x.interpolate(scale_factor=2, mode="nearest").tolist() == [[[1, 1, 3, 3, 2, 2]]]

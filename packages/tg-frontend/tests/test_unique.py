@@ -51,7 +51,7 @@ def test_slices(axis: int) -> None:
 
 def test_nothing_and_one() -> None:
     assert Tensor.zeros(0).unique().shape == (0,)  # type: ignore[union-attr]
-    assert [part.shape for part in Tensor.zeros(0, 3).unique(return_counts=True)] == [(0, 3), (0,)]
+    assert [part.shape for part in Tensor.zeros(0, 3).unique(return_counts=True, axis=0)] == [(0, 3), (0,)]
     assert Tensor(4).unique().tolist() == [4]  # type: ignore[union-attr]
 
 
@@ -94,3 +94,11 @@ def test_modes(backend: str) -> None:
     assert Tensor(3).mode()[0].item() == 3
     with pytest.raises(ValueError, match=r"^Tensor.mode: there is no element"):
         Tensor.zeros(2, 0).mode()
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0, 3), (0, 4)])
+def test_of_nothing(shape: tuple[int, ...]) -> None:
+    """Elements are one axis, whatever the shape was; what tells where each went has that shape."""
+    x = Tensor.zeros(*shape)
+    for found in (x.unique(True, True, True), x.unique_consecutive(True, True)):
+        assert [part.shape for part in found] == [(0,), shape, (0,)]

@@ -82,7 +82,6 @@ _HARMLESS: dict[str, tuple[object, ...]] = {
     "out": (None,),
     "inplace": (False,),
     "pin_memory": (False, None),
-    "antialias": (False,),
     "recompute_scale_factor": (False, None),
     "size_average": (None,),
     "reduce": (None,),

@@ -127,7 +127,7 @@ def split(x: B, sizes: int | Sequence[int], dim: int = 0) -> tuple[B, ...]:
 
 
 def chunk(x: B, chunks: int, dim: int = 0) -> list[B]:
-    """At most ``chunks`` parts of equal size along an axis, the last one perhaps smaller.
+    """At most ``chunks`` parts of equal size along an axis, the last one perhaps smaller; of an empty axis, so many.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -139,7 +139,8 @@ def chunk(x: B, chunks: int, dim: int = 0) -> list[B]:
         raise ValueError("chunk: a tensor of shape () has no axis to split")
     if not isinstance(chunks, int) or chunks <= 0:
         raise ValueError(f"chunk: {chunks!r} is not a number of parts")
-    return list(split(x, max(1, -(-value_of(x.shape[axis], x.shape) // chunks)), dim))
+    length = value_of(x.shape[axis], x.shape)
+    return list(split(x, -(-length // chunks) if length else [0] * chunks, dim))
 
 
 def unbind(x: B, dim: int = 0) -> tuple[B, ...]:

@@ -24,7 +24,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """How many elements are not 0."""
-    return whole(tensor(x, "count_nonzero").count_nonzero(axis, keepdims))
+    return whole(tensor(x, "count_nonzero").count_nonzero(axis, keepdim=keepdims))
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:

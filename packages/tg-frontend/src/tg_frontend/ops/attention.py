@@ -70,7 +70,7 @@ def scaled_dot_product_attention(
         raise ValueError(f"{what}: {shapes}: query and key share the last axis, key and value the one before")
     if enable_gqa:
         flat = min(query.ndim, key.ndim, value.ndim) < 3
-        if flat or query.shape[-3] % key.shape[-3] != 0 or key.shape[-3] != value.shape[-3]:
+        if flat or not key.shape[-3] or query.shape[-3] % key.shape[-3] != 0 or key.shape[-3] != value.shape[-3]:
             raise ValueError(f"{what}: {shapes}: the heads of the query must divide by those of key and value")
         times = value_of(query.shape[-3], query.shape) // value_of(key.shape[-3], key.shape)
         key, value = repeat_interleave(key, times, dim=-3), repeat_interleave(value, times, dim=-3)

@@ -1,10 +1,10 @@
-"""Resampling along axes: nearest, linear and cubic interpolation, with PyTorch's coordinates."""
+"""Resampling along axes: nearest, linear, cubic and Lanczos interpolation, with PyTorch's coordinates."""
 
 from __future__ import annotations
 
 import math
 
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_shape import sint
 
 from ..array.array import A
@@ -15,13 +15,17 @@ from ..array.ingest import value_of
 from . import rounding
 from .elementwise import clip
 from .indexing import getitem
+from .taps import precision, quantised, smoothing_taps, taps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_SPATIAL = {"linear": None, "bilinear": 2, "trilinear": 3, "bicubic": 2, "nearest": None, "nearest-exact": None}
+_SPATIAL = {
+    "linear": None, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2, "nearest": None, "nearest-exact": None,
+}  # fmt: skip
+_SMOOTHED = ("bilinear", "bicubic", "lanczos")
 _CUBIC = -0.75  # the slope of the cubic convolution kernel that PyTorch and OpenCV use
 
 
@@ -31,42 +35,72 @@ def interpolate(
     scale_factor: float | Sequence[float] | None = None,
     mode: str = "linear",
     align_corners: bool | None = None,
+    antialias: bool = False,
 ) -> A:
-    """The last axes resampled to ``size``, or by a factor. Integers are interpolated as floats and rounded.
+    """The last axes resampled to ``size``, or by a factor.
+
+    Integers are interpolated as floats, rounded and held within their range; uint8, the bytes of pictures, axis by axis
+    from the last with weights in fixed point, to the bit as PyTorch and Pillow do it.
 
     Args:
       size: the new sizes of the last axes; one number for all but the first two.
       scale_factor: or by how much they grow, one number or one an axis; sizes are rounded down.
       mode: ``"nearest"`` (also ``"nearest-exact"``), ``"linear"`` along every resampled axis (also ``"bilinear"``
-        of two and ``"trilinear"`` of three), or ``"bicubic"``, as PyTorch has them. PyTorch's default is nearest.
+        of two and ``"trilinear"`` of three), ``"bicubic"``, or ``"lanczos"`` with ``antialias``, as PyTorch has them.
+        PyTorch's default is nearest.
       align_corners: of all but nearest: whether the first and last elements keep their places.
+      antialias: of ``"bilinear"``, ``"bicubic"`` and ``"lanczos"``: whether an element of a smaller picture is the mean
+        of all that it stands for, weighted, as Pillow has it.
 
     Raises:
-      ValueError: if there is no such mode, not one of ``size`` and ``scale_factor``, or they do not fit the shape.
+      ValueError: if there is no such mode, it does not smooth, not one of ``size`` and ``scale_factor`` is given, or
+        they do not fit the shape.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([[[1.0, 3.0]]]).interpolate(scale_factor=2).tolist()
       [[[1.0, 1.5, 2.5, 3.0]]]
     """
-    sizes, ratios = _sizes_and_ratios(x.shape, size, scale_factor, mode)
+    still = antialias or x.dtype is dtypes.uint8 or mode not in ("bicubic", "nearest-exact")
+    sizes, ratios = _sizes_and_ratios(x.shape, size, scale_factor, mode, still)
     if align_corners is not None and mode.startswith("nearest") and align_corners:
         raise ValueError(f"interpolate: align_corners is not for mode {mode!r}")
-    out = x if mode.startswith("nearest") else floating(x)
-    out = out if mode.startswith("nearest") or out.dtype.itemsize >= 4 else out.cast(dtypes.float32)
-    for axis, (new, ratio) in enumerate(zip(sizes, ratios, strict=True), start=x.ndim - len(sizes)):
-        out = _resampled(out, axis, new, ratio, mode, bool(align_corners))
+    if antialias and mode not in _SMOOTHED:
+        raise ValueError(f"interpolate: antialias is for {', '.join(_SMOOTHED)}, not for mode {mode!r}")
+    if mode == "lanczos" and not antialias:
+        raise ValueError("interpolate: mode 'lanczos' is for antialias=True")
+    axes = [*zip(range(x.ndim - len(sizes), x.ndim), sizes, ratios, strict=True)]
+    out = x
+    if mode.startswith("nearest"):
+        for axis, new, ratio in axes:
+            out = _nearest(out, axis, new, ratio, mode == "nearest-exact")
+    elif x.dtype is dtypes.uint8:
+        for axis, new, ratio in reversed(axes):
+            out = _of_bytes(out, axis, new, ratio, mode, bool(align_corners), antialias)
+    else:
+        out = floating(x)
+        out = out if out.dtype.itemsize >= 4 else out.cast(dtypes.float32)
+        for axis, new, ratio in axes:
+            if antialias:
+                out = _smoothed(out, axis, new, ratio, mode, bool(align_corners))
+            else:
+                out = _resampled(out, axis, new, ratio, mode, bool(align_corners))
     if out is x:
         return copied(x)
     if out.dtype is x.dtype:
         return out
-    return out.cast(x.dtype) if x.dtype.kind == "float" else rounding.round(out).cast(x.dtype)
+    if x.dtype.kind == "float":
+        return out.cast(x.dtype)
+    return clip(rounding.round(out), x.dtype.min, x.dtype.max).cast(x.dtype)
 
 
 def _sizes_and_ratios(
-    shape: tuple[sint, ...], size: int | Sequence[int] | None, scale_factor: float | Sequence[float] | None, mode: str
-) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    shape: tuple[sint, ...], size: int | Sequence[int] | None, scale_factor: float | Sequence[float] | None, mode: str,
+    still: bool,
+) -> tuple[tuple[int, ...], tuple[float, ...]]:  # fmt: skip
     """The new sizes of the last axes, and how many old elements lie in one new element along each.
+
+    ``still`` says whether an axis that keeps its length is left as it is, whatever the factor, as PyTorch has it.
 
     Raises:
       ValueError: if there is no such mode; or not exactly one of ``size`` and ``scale_factor``; or they do not fit.
@@ -92,31 +126,26 @@ def _sizes_and_ratios(
     new = tuple(math.floor(o * s) for o, s in zip(old, wanted, strict=True))
     if any(n < 1 for n in new):
         raise ValueError(f"interpolate: scale_factor {scale_factor!r} leaves nothing of shape {shape}")
-    return new, _ratios(old, new, wanted, mode)
+    return new, tuple(1.0 if still and o == n else 1 / s for o, n, s in zip(old, new, wanted, strict=True))
 
 
-def _ratios(old: Sequence[int], new: Sequence[int], factors: Sequence[float], mode: str) -> tuple[float, ...]:
-    """How many old elements lie in one new one. As PyTorch has it, an axis that keeps its length is left as it is."""
-    still = mode not in ("bicubic", "nearest-exact")
-    return tuple(
-        1.0 if still and before == after else 1 / factor
-        for before, after, factor in zip(old, new, factors, strict=True)
-    )
+def _nearest(x: A, axis: int, new: int, ratio: float, exact: bool) -> A:
+    """An axis with ``new`` elements, ``ratio`` old ones to one of them; the centre's neighbour if ``exact``."""
+    i = iota(type(x), new, dtypes.int32, x.device).cast(_places_of(x))
+    at = (i + 0.5) * ratio if exact else i * ratio
+    return _rows(x, axis, clip(_below(at), 0, value_of(x.shape[axis], x.shape) - 1))
 
 
 def _resampled(x: A, axis: int, new: int, ratio: float, mode: str, align_corners: bool) -> A:
-    """An axis with ``new`` elements, ``ratio`` old ones to one of them; floats but for the nearest element."""
+    """An axis of floats with ``new`` elements, ``ratio`` old ones to one of them, between two or four neighbours."""
     old = value_of(x.shape[axis], x.shape)
-    wide = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
+    wide = _places_of(x)
     i = iota(type(x), new, dtypes.int32, x.device).cast(wide)
-    if mode.startswith("nearest"):
-        at = i * ratio if mode == "nearest" else (i + 0.5) * ratio
-        return _rows(x, axis, clip(_below(at), 0, old - 1))
     at = i * ((old - 1) / max(new - 1, 1)) if align_corners else (i + 0.5) * ratio - 0.5
     if mode != "bicubic":
         at = clip(at, 0, old - 1)
     first = _below(at)
-    part = (at - first.cast(wide)).reshape((-1, *(1,) * (x.ndim - 1 - axis))).cast(x.dtype)
+    part = _along(at - first.cast(wide), x.ndim, axis).cast(x.dtype)
     if mode != "bicubic":
         a, b = (_rows(x, axis, clip(first + k, 0, old - 1)) for k in (0, 1))
         return a + (b - a) * part
@@ -125,6 +154,57 @@ def _resampled(x: A, axis: int, new: int, ratio: float, mode: str, align_corners
         for k, weight in zip(range(-1, 3), _cubic_weights(part), strict=True)
     ]
     return terms[0] + terms[1] + terms[2] + terms[3]
+
+
+def _smoothed(x: A, axis: int, new: int, ratio: float, mode: str, align_corners: bool) -> A:
+    """An axis of floats with ``new`` elements, each the weighted mean of those that it stands for."""
+    old = value_of(x.shape[axis], x.shape)
+    places, weights = smoothing_taps(old, new, _step(old, new, ratio, align_corners), mode)
+    terms, factors = _terms(x, axis, places, weights, x.dtype)
+    return (terms * factors).sum(axis + 1)
+
+
+def _of_bytes(x: A, axis: int, new: int, ratio: float, mode: str, align_corners: bool, antialias: bool) -> A:
+    """An axis of uint8 with ``new`` elements: sums of products with weights in fixed point, as in a picture's resizer.
+
+    Weights have as many bits as an int16 holds; one half is added and the fraction dropped, once an axis
+    (``aten/src/ATen/native/cpu/UpSampleKernel.cpp``, after Pillow's ``Resample.c``).
+    """
+    old = value_of(x.shape[axis], x.shape)
+    step = _step(old, new, ratio, align_corners)
+    if antialias:
+        places, weights = smoothing_taps(old, new, step, mode)
+    else:
+        places, weights = taps(old, new, step, mode, align_corners)
+    bits = precision(weights)
+    terms, factors = _terms(x.cast(dtypes.int32), axis, places, quantised(weights, bits), dtypes.int32)
+    total = (terms * factors).sum(axis + 1, dtype=dtypes.int32) + (1 << bits >> 1)
+    return clip(total >> bits, 0, 255).cast(dtypes.uint8)
+
+
+def _step(old: int, new: int, ratio: float, align_corners: bool) -> float:
+    """How many old elements lie between the centres of two new ones."""
+    return (old - 1) / (new - 1) if align_corners and new > 1 else 0.0 if align_corners else ratio
+
+
+def _terms(
+    x: A, axis: int, places: list[list[int]], weights: Sequence[Sequence[float]], dtype: DType
+) -> tuple[A, A]:  # fmt: skip
+    """The elements at some places of an axis, which becomes two, and the weights of them, which broadcast to them."""
+    make = type(x)
+    index = make(places, dtype=dtypes.int32, device=x.device)
+    factors = make(weights, dtype=dtype, device=x.device)
+    return _rows(x, axis, index), factors.reshape((*factors.shape, *(1,) * (x.ndim - 1 - axis)))
+
+
+def _places_of(x: A) -> DType:
+    """The dtype of positions along an axis of a tensor."""
+    return dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
+
+
+def _along(x: A, ndim: int, axis: int) -> A:
+    """A vector as it broadcasts to an axis of a tensor of so many."""
+    return x.reshape((-1, *(1,) * (ndim - 1 - axis)))
 
 
 def _below(at: A) -> A:

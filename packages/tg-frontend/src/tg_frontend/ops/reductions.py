@@ -60,7 +60,7 @@ def aminmax(x: A, axis: int | None = None, keepdim: bool = False) -> tuple[A, A]
     return x.min(axis, keepdim), x.max(axis, keepdim)
 
 
-def count_nonzero(x: A, axis: Axes = None, keepdim: bool = False) -> A:
+def count_nonzero(x: A, axis: Axes = None, *, keepdim: bool = False) -> A:
     """How many elements are not 0, as int64; a NaN is not 0.
 
     Raises:

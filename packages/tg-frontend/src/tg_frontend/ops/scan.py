@@ -127,7 +127,7 @@ def cumprod(x: A, axis: int, dtype: DTypeLike | None = None) -> A:
     x = x.cast(sum_dtype(x.dtype) if dtype is None else dtype)
     place = x._axis(axis, "cumprod")
     products = _scanned(x.detach(), axis, "cumprod", _Kind(_applied(Prod), lambda a, b: a * b, 1))
-    return x if x.ndim == 0 else x._apply(RunningProduct(place), products)
+    return x if x.ndim == 0 or x.numel() == 0 else x._apply(RunningProduct(place), products)
 
 
 def _cummax(x: A, axis: int, what: str) -> tuple[A, A]:

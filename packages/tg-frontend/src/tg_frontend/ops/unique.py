@@ -143,7 +143,11 @@ def unique(x: A, sorted_: bool = True, return_inverse: bool = False, return_coun
     n = _length(slices, "unique")
     if n == 0:
         none = zeros(type(x), 0, device=x.device, dtype=dtypes.int32)
-        return _given(x, *(none if wanted else None for wanted in (return_index, return_inverse, return_counts)))
+        inverse = none if axis is not None else none.reshape(x.shape)
+        return _given(
+            x if axis is not None else slices, none if return_index else None, inverse if return_inverse else None,
+            none if return_counts else None,
+        )  # fmt: skip
     keys = order_keys(slices).contiguous()
     if slices.ndim == 1:
         if size is None and not return_index and not capturing():
@@ -193,7 +197,10 @@ def unique_consecutive(x: A, return_inverse: bool = False, return_counts: bool =
     n = _length(slices, "unique_consecutive")
     if n == 0:
         none = zeros(type(x), 0, device=x.device, dtype=dtypes.int32)
-        return _given(x, *(none if wanted else None for wanted in (return_inverse, return_counts)))
+        inverse = none if axis is not None else none.reshape(x.shape)
+        return _given(
+            x if axis is not None else slices, inverse if return_inverse else None, none if return_counts else None
+        )
     number, start, length, _ = _runs(_differs(order_keys(slices).contiguous()), None)
     values = _unsliced(getitem(slices, start), place)
     shape = x.shape if axis is None else (n,)

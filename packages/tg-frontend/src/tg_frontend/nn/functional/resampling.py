@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def interpolate(
     x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
+    recompute_scale_factor: bool | None = None, antialias: bool = False,
 ) -> Tensor:  # fmt: skip
     """The axes behind the first two resampled. See :meth:`tg_frontend.Tensor.interpolate`.
 
@@ -22,6 +22,8 @@ def interpolate(
       mode: also ``area``, the means that ``adaptive_avg_pool2d`` takes.
       align_corners: of all but nearest: whether the first and last elements keep their places.
       recompute_scale_factor: whether the factors that count are those of the sizes that were rounded down.
+      antialias: of ``bilinear``, ``bicubic`` and ``lanczos``: whether an element of a smaller picture is the weighted
+        mean of all that it stands for.
 
     Raises:
       ValueError: if there is no such mode, not one of ``size`` and ``scale_factor``, or they do not fit the shape.
@@ -39,8 +41,10 @@ def interpolate(
         factors = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * n
         size, scale_factor = tuple(int(dim * factor) for dim, factor in zip(x.shape[2:], factors, strict=True)), None
     if mode == "area":
+        if antialias:
+            raise ValueError("interpolate: mode 'area' takes means; antialias is for bilinear, bicubic and lanczos")
         return adaptive_mean(x, n, size, "interpolate")
-    return x.interpolate(size, scale_factor, mode, align_corners)
+    return x.interpolate(size, scale_factor, mode, align_corners, antialias)
 
 
 def upsample(
