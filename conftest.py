@@ -22,15 +22,9 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import hypothesis
 import pytest
 
-# How long an example takes, or to draw one, says something of the machine and what else runs there.
-_quick = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.register_profile("quick", _quick)
-hypothesis.settings.register_profile("ci", _quick, derandomize=True, print_blob=True)
-hypothesis.settings.register_profile("explore", _quick, derandomize=False, print_blob=True)
-
+_BYTECODE = "tinytg-bytecode-"
 _FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 if "PYTEST_XDIST_WORKER" not in os.environ:
     # Before any of our packages is imported, which the next conftest does, and for the workers and the programs that
@@ -38,9 +32,22 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     _FOLDERS.append(tempfile.TemporaryDirectory(prefix="tinytg-cache-", ignore_cleanup_errors=True))
     os.environ["CACHEDIR"] = _FOLDERS[-1].name
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # the programs that tests start would compile every module
-        _FOLDERS.append(tempfile.TemporaryDirectory(prefix="tinytg-bytecode-", ignore_cleanup_errors=True))
+        _FOLDERS.append(tempfile.TemporaryDirectory(prefix=_BYTECODE, ignore_cleanup_errors=True))
         os.environ["PYTHONPYCACHEPREFIX"] = _FOLDERS[-1].name
     os.environ["FALLBACK"] = "0"  # a plan that fails is an error here, in the programs that tests start as well
+if Path(os.environ.get("PYTHONPYCACHEPREFIX", "")).name.startswith(_BYTECODE):
+    # Rewriting the assertions of all files takes each worker longer than importing the files: it is done once, not in
+    # each run. Programs that tests start keep to the run's own folder, as they also compile what is in copies.
+    sys.pycache_prefix = str(Path(__file__).parent / ".pytest_cache" / "bytecode")
+    sys.dont_write_bytecode = False
+
+import hypothesis  # noqa: E402 - whose modules have assertions, too
+
+# How long an example takes, or to draw one, says something of the machine and what else runs there.
+_quick = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("quick", _quick)
+hypothesis.settings.register_profile("ci", _quick, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("explore", _quick, derandomize=False, print_blob=True)
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```(?!python|sh\b)\w+\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 _PRINTED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -119,7 +119,7 @@ def cases(renderer: Renderer, lanes: int = 4, relaxed: float = 0.0) -> Iterator[
       lanes: width of the vector cases.
       relaxed: relative error allowed in division and square root, where the target does not round them correctly.
     """
-    supported = [d for d in dtypes.all if renderer.supports_dtype(d)]
+    supported = tuple(d for d in dtypes.all if renderer.supports_dtype(d))
     for dtype in supported:
         yield elementwise_case(renderer, dtype, 1, relaxed)
         yield elementwise_case(renderer, dtype, lanes, relaxed)
@@ -130,8 +130,12 @@ def cases(renderer: Renderer, lanes: int = 4, relaxed: float = 0.0) -> Iterator[
         if not dtypes.is_bool(dtype) and any(_beside(d, dtype) for d in supported):
             yield chosen_case(supported, dtype, 1)
             yield chosen_case(supported, dtype, lanes)
-    yield from memory_cases(lanes)
-    yield from loop_cases(lanes)
+    yield from _cases_of_every_renderer(lanes)
+
+
+@cache
+def _cases_of_every_renderer(lanes: int) -> tuple[Case, ...]:
+    return (*memory_cases(lanes), *loop_cases(lanes))
 
 
 # elementwise
@@ -155,8 +159,13 @@ def sample(dtype: DType) -> list[ConstType]:
 
 def elementwise_case(renderer: Renderer, dtype: DType, lanes: int, relaxed: float) -> Case:
     """Every op that the dtype and the renderer have, each to an output of its own."""
-    first, second, third, chosen, shifts = (_filled(column, lanes) for column in zip(*_rows(dtype), strict=True))
     ops = [op for op in sorted(ALU, key=lambda o: o.value) if _takes(op, dtype) and renderer.supports_op(op, dtype)]
+    return _elementwise_case(tuple(ops), dtype, lanes, relaxed)
+
+
+@cache
+def _elementwise_case(ops: tuple[Ops, ...], dtype: DType, lanes: int, relaxed: float) -> Case:
+    first, second, third, chosen, shifts = (_filled(column, lanes) for column in zip(*_rows(dtype), strict=True))
     k = LinearBuilder()
     outs = [k.param(slot, _result(op, dtype)) for slot, op in enumerate(ops)]
     a, b, c, m = (k.param(len(ops) + i, d) for i, d in enumerate((dtype, dtype, dtype, dtypes.bool)))
@@ -242,7 +251,8 @@ def _accepted(op: Ops, dtype: DType, given: tuple[ConstType, ...]) -> tuple[Cons
 # conversion
 
 
-def cast_case(supported: Sequence[DType], src: DType, lanes: int) -> Case:
+@cache
+def cast_case(supported: tuple[DType, ...], src: DType, lanes: int) -> Case:
     """From one dtype to every other, by value and, where sizes agree, by bits."""
     values = _filled(_to_cast(src), lanes)
     same = [d for d in supported if d.itemsize == src.itemsize]
@@ -263,7 +273,8 @@ def cast_case(supported: Sequence[DType], src: DType, lanes: int) -> Case:
     return Case(f"cast_{src.vec(lanes).name}", k.uops, outputs, [encode(values, src)])
 
 
-def chosen_case(supported: Sequence[DType], src: DType, lanes: int) -> Case:
+@cache
+def chosen_case(supported: tuple[DType, ...], src: DType, lanes: int) -> Case:
     """The bits of a chosen value as every dtype of the same size: languages with C's rules widen a small choice."""
     values = _filled(_to_cast(src), lanes)
     same = [d for d in supported if _beside(d, src)]
@@ -433,12 +444,13 @@ def memory_cases(lanes: int) -> Iterator[Case]:
 _UNTOUCHED = 0x5A  # each byte of an output before the launch
 
 
-def tail_case(supported: Sequence[DType], src: DType, lanes: int) -> Case:
+@cache
+def tail_case(supported: tuple[DType, ...], src: DType, lanes: int) -> Case:
     """Vectors converted to every dtype that is no wider, stored but for the lanes that a constant mask leaves out.
 
     What is left out lies between what is stored, and keeps its bytes: a store that is wider than its mask shows.
     """
-    supported = [dst for dst in supported if dst.itemsize <= src.itemsize]
+    supported = tuple(dst for dst in supported if dst.itemsize <= src.itemsize)
     wanted: list[set[int]] = [{0}, {lanes - 1}, set(range(lanes - 1)), set(range(0, lanes, 2))]
     masks = [[lane in some for lane in range(lanes)] for some in wanted]
     values = (sample(src) * lanes * len(masks))[: lanes * len(masks)]
