@@ -7,6 +7,7 @@ import mmap
 import random
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
+from typing import Any
 
 import pytest
 
@@ -248,6 +249,26 @@ def test_blocks_of_an_arena_never_overlap(seed: int) -> None:
         assert sum(parts[-1]) == whole
     blocks.clear()
     assert arena.gaps == [(0, whole)]
+
+
+def test_the_collector_comes_in_the_middle_of_an_allocation() -> None:
+    """What it frees there neither overlaps with the block that is taken nor is lost."""
+    arena = Arena(mmap.mmap(-1, 1 << 12))
+    first, second, third = (arena.allocate(256) for _ in range(3))
+    freed: list[HostMemory] = [first, third]
+    del first, third
+
+    class Sizes(list[tuple[int, int]]):
+        def __setitem__(self, key: Any, value: Any) -> None:
+            freed.clear()
+            super().__setitem__(key, value)
+
+    arena._gaps = Sizes(arena._gaps)
+    block = arena.allocate(64)
+    assert block.address == arena.address + 3 * 256
+    assert arena.gaps == [(0, 256), (512, 256), (832, (1 << 12) - 832)]
+    del block, second
+    assert arena.gaps == [(0, 1 << 12)]
 
 
 def test_external_memory() -> None:
