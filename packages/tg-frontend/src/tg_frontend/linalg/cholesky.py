@@ -7,6 +7,7 @@ from typing import Any
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
+from ..transform.traced_once import traced_once
 from .matrices import (
     BLOCK,
     SEVERAL_BLOCKS,
@@ -24,6 +25,7 @@ from .matrices import (
 from .triangular import solve_triangular, solved
 
 
+@traced_once
 def _factor(a: Tensor) -> Tensor:
     """The lower factor of (count, n, n), block by block of columns; what is above the diagonal is not read."""
     count, n, _ = a._ints()

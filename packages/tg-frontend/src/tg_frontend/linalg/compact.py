@@ -14,6 +14,7 @@ from tg_dtype import dtypes
 
 from ..tensor import Tensor
 from ..transform.scan import scan
+from ..transform.traced_once import traced_once
 from .matrices import adjoint, eye, upper
 from .triangular import substituted
 
@@ -45,6 +46,7 @@ def axis_of(here: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     return (rows == k).where(pivot, beyond) * factor, nothing.where(first, -signed)
 
 
+@traced_once
 def multiplied(axes: Tensor, x: Tensor) -> Tensor:
     """The product of all reflections, times matrices.
 

@@ -9,6 +9,7 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
+from ..transform.traced_once import traced_once
 from .matrices import (
     BLOCK,
     SEVERAL_BLOCKS,
@@ -49,6 +50,7 @@ class LUFactor(NamedTuple):
     pivots: Tensor
 
 
+@traced_once
 def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Eliminates (count, m, n): block by block of columns, so that most of the work is products of matrices.
 

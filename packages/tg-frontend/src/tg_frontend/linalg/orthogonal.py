@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
+from ..transform.traced_once import traced_once
 from .matrices import adjoint, check_matrix, column, eye, flat, lower, numbers, unflat, upper
 from .triangular import solved
 
@@ -43,6 +44,7 @@ def _reflection(rest: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor, 
     return axis.unsqueeze(2), factor.unsqueeze(2), pivot
 
 
+@traced_once
 def reflected(a: Tensor) -> tuple[Tensor, Tensor]:
     """All of Q (count, m, m) and of R (count, m, n) of (count, m, n), one reflection after the other."""
     count, m, n = a._ints()

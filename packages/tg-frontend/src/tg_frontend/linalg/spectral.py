@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
+from ..transform.traced_once import traced_once
 from .compact import multiplied
 from .condensed import bidiagonal, tridiagonal
 from .divide import singular, symmetric
@@ -40,12 +41,25 @@ def _scaled(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return a / scale, scale, finite
 
 
+@traced_once
+def _tridiagonal(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Eigenvalues, in no order, and vectors of tridiagonal matrices, and the axes by which they became such."""
+    d, e, axes = tridiagonal(a)
+    return *symmetric(d, e, vectors), axes
+
+
+@traced_once
+def _bidiagonal(a: Tensor, vectors: bool) -> tuple[Tensor, ...]:
+    """Singular values, in no order, and vectors of bidiagonal matrices, and the axes by which they became such."""
+    d, e, left, right = bidiagonal(a)
+    return *singular(d, e, vectors), left, right
+
+
 def _eigen(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor]:
     """Ascending eigenvalues (count, n) and, with ``vectors``, eigenvectors (count, n, n) of symmetric (count, n, n)."""
     count, n, _ = a._ints()
     a, scale, finite = _scaled(a)
-    d, e, axes = tridiagonal(a)
-    values, inner = symmetric(d, e, vectors)
+    values, inner, axes = _tridiagonal(a, vectors)
     order = values.argsort(1)
     values = finite.squeeze(2).where(values.gather(1, order) * scale.squeeze(2), nan)
     if not vectors:
@@ -151,8 +165,7 @@ def _three(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tensor]:
     """
     count, m, n = a._ints()
     a, scale, finite = _scaled(a)
-    d, e, left, right = bidiagonal(a)
-    values, u, v = singular(d, e, vectors)
+    values, u, v, left, right = _bidiagonal(a, vectors)
     order = values.argsort(1, descending=True)
     values = finite.squeeze(2).where(values.gather(1, order) * scale.squeeze(2), nan)
     if not vectors:

@@ -7,6 +7,7 @@ from typing import Any
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
+from ..transform.traced_once import traced_once
 from .matrices import (
     BLOCK,
     SEVERAL_BLOCKS,
@@ -22,6 +23,7 @@ from .matrices import (
 )
 
 
+@traced_once
 def substituted(a: Tensor, b: Tensor, is_upper: bool, unit: bool) -> Tensor:
     """The solution of a @ x = b, without a gradient: a is (count, n, n), b is (count, n, m).
 

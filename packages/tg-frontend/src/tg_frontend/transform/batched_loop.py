@@ -7,7 +7,8 @@ loop again; so loops within loops, and the ways back through them, follow of the
 from __future__ import annotations
 
 from tg_lazy import LazyBuffer, Ops
-from tg_lazy.graph.isolate import bases_first, depending
+from tg_lazy.graph.isolate import Isolated, bases_first, depending
+from tg_runtime import Body
 
 from . import loop
 from .batching import Batch, note
@@ -117,6 +118,36 @@ def run_branch(
             stand_ins = {n: inner.stand_in(given[n]) for n in wide}
             new.append(([stand_ins.get(n, place) for n, place in enumerate(given)], [inner.all_of(o) for o in outputs]))
         return run_branch(what, choice, new, [batch.all_of(v) if n in wide else v for n, v in enumerate(args)])
+
+    note(packed, found, for_all)
+    return found
+
+
+def run_body(
+    what: str, body: Body, part: Isolated, given: Sequence[LazyBuffer], outs: Sequence[LazyBuffer],
+    args: Sequence[LazyBuffer],
+) -> list[LazyBuffer]:  # fmt: skip
+    """As ``loop.run_body``, of a part that was cut from ``outs``. For many values, these are computed for all.
+
+    Args:
+      what: what to call it in print.
+      body: of ``part``.
+      part: what is computed, without placeholders in common with ``outs``.
+      given: what stands in ``outs`` for the values.
+      outs: what is computed.
+      args: the values.
+    """
+    packed, found = loop.run_body(what, body, part, outs, args)
+
+    def for_all(batch: Batch) -> list[LazyBuffer]:
+        _numeric(batch, what)
+        inner = batch.within(outs, given)
+        for place, value in zip(given, args, strict=True):
+            if batch.depends(value):
+                inner.put(place, batch.all_of(value))
+            else:
+                inner.put(place, _for_each(value, len(value.shape), batch))
+        return [inner.all_of(one) for one in outs]
 
     note(packed, found, for_all)
     return found

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer
-from tg_lazy.graph.isolate import bases_first, isolate
+from tg_lazy.graph.isolate import Isolated, bases_first, isolate
 from tg_runtime import Body, BranchRunner, Condition, LoopRunner, Place, Runner
 
 TYPE_CHECKING = False
@@ -245,3 +245,23 @@ def run_branch(
     packed = packing.computed(BranchRunner(what, packing.device, 1, (bodies[0], bodies[1])), sources)
     parts = [unpacked(packed, offset, shape_of(node), node) for offset, node in zip(rooms, like, strict=True)]
     return packed, parts
+
+
+def run_body(
+    what: str, body: Body, part: Isolated, like: Sequence[LazyBuffer], args: Sequence[LazyBuffer]
+) -> tuple[LazyBuffer, list[LazyBuffer]]:  # fmt: skip
+    """What a body computes of other values, and the memory in which it lies.
+
+    Args:
+      what: what to call it in print.
+      body: of ``part``, which depends on as many nodes as there are ``args``.
+      part: what is computed.
+      like: nodes of the shapes and dtypes of what it computes.
+      args: the values.
+    """
+    packing = Packing(like[0].device)
+    rooms = [packing.room(shape_of(node), node) for node in like]
+    sources = [*args, *part.captured]
+    places = [*(Place(n + 1) for n in range(len(sources))), *(Place(0, offset) for offset in rooms)]
+    packed = packing.computed(LoopRunner(what, packing.device, body, places, 1), sources)
+    return packed, [unpacked(packed, offset, shape_of(node), node) for offset, node in zip(rooms, like, strict=True)]

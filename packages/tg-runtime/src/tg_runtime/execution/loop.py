@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from threading import RLock
 from typing import NamedTuple
 
 from tg_dtype import DType, dtypes
@@ -14,6 +15,7 @@ from ..device.registry import Device
 from ..errors import DeviceError
 from ..kernels.compile_ahead import compile_ahead
 from ..kernels.runner import CompiledRunner
+from ..kernels.settings import generation
 from ..memory.buffer import Buffer, buffer_of
 from ..steps.other import EmptyOp, ViewOp
 from ..steps.runner import Runner, Vars
@@ -27,13 +29,14 @@ _CHUNK_S = 0.02
 
 
 class Body:
-    """What is executed in each step: scheduled when it is made, lowered when it is first executed.
+    """What is executed in each step: scheduled when it is made, lowered when it is first executed under some settings.
 
     Args:
       part: what it computes.
 
     Attributes:
       inputs: the buffers that are put in: those of the parameters, of the placeholders and of the outputs.
+      lock: who executes it holds it: what it computes on the way has one place.
     """
 
     def __init__(self, part: Isolated) -> None:
@@ -47,6 +50,8 @@ class Body:
         self._numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
         self._items: list[ExecItem] = []
         self._work = 0, 0
+        self._prepared: tuple[int, ...] | None = None
+        self.lock = RLock()
         self.graph: KernelGraph[object] | None = None
 
     @property
@@ -60,8 +65,9 @@ class Body:
         return len(self._items)
 
     def prepare(self) -> None:
-        """Compiles the kernels, unless they are compiled."""
-        if self._items or not self._schedule:
+        """Compiles the kernels, unless they are compiled under the settings of now."""
+        now = generation()
+        if self._prepared == now:
             return
         sinks = [item for item in self._schedule if item.ast.op is Ops.SINK]
         if len(sinks) > 1:
@@ -82,7 +88,7 @@ class Body:
         ops = (item.prg.op_estimate for item in items)
         nbytes = (item.prg.mem_estimate for item in items)
         self._work = sum(n for n in ops if isinstance(n, int)), sum(n for n in nbytes if isinstance(n, int))
-        self._items, self._schedule = items, []
+        self._items, self._prepared = items, now
 
     @property
     def work(self) -> tuple[int, int]:
@@ -164,6 +170,10 @@ class LoopRunner(Runner):
 
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
         """Executes all steps."""
+        with self.body.lock:
+            return self._execute(bufs, wait)
+
+    def _execute(self, bufs: Sequence[Buffer], wait: bool) -> float | None:
         body, condition = self.body, self.condition
         body.prepare()
         start = time.perf_counter()
@@ -240,8 +250,9 @@ class BranchRunner(Runner):
         for buffer in bufs:
             buffer.ensure_allocated()
         body, places = self.bodies[0 if is_set(bufs[self.choice]) else 1]
-        body.prepare()
-        body.run(parts_at(bufs, places, body.kinds, 0))
+        with body.lock:
+            body.prepare()
+            body.run(parts_at(bufs, places, body.kinds, 0))
         self.num_kernels = body.kernels or 1
         self.op_estimate, self.mem_estimate = body.work
         if wait:
