@@ -264,6 +264,19 @@ def test_weights_stay_in_their_blocks(tmp_path: Path) -> None:
             assert not any(product.weight.is_realized for product in products.products)
 
 
+def test_prompts_that_cannot_be_leave_what_was_held(tmp_path: Path) -> None:
+    metadata, state = file_of("llama", tmp_path / "m.gguf")
+    model, held = model_of(tmp_path / "m.gguf", cache_dtype="float32", context=8), [1, 2, 3, 4]
+    model.logits(held)
+    for tokens in ([1, 2, VOCABULARY], [1, 2, 3, 4, -1], [-1, 2], [1] * 9, []):
+        with pytest.raises(ValueError):
+            model.logits(tokens)
+        assert model.tokens == held
+    for tokens in ([1, 2, 3, 4, 5], [1, 2], [1, 2, 3, 4, 5], [1, 7, 3], [1, 7, 3]):
+        want = reference(metadata, state, tokens)[-1]
+        np.testing.assert_allclose(model.logits(tokens), want, atol=2e-5 * np.abs(want).max(), rtol=1e-4)
+
+
 def test_prompts_that_cannot_be(tmp_path: Path) -> None:
     file_of("llama", tmp_path / "m.gguf")
     model = model_of(tmp_path / "m.gguf", context=8)

@@ -26,6 +26,14 @@ _ROWS = (256, 32)
 """How many tokens of a prompt go through the layers at once, besides single ones."""
 
 
+def _common(first: list[int], second: list[int]) -> int:
+    """With how many equal elements two lists begin."""
+    count = min(len(first), len(second))
+    if first[:count] == second[:count]:  # as for each token of an answer: thousands are compared at once
+        return count
+    return next(i for i, (one, other) in enumerate(zip(first, second, strict=False)) if one != other)
+
+
 class LanguageModel:
     """A transformer with its cache of keys and values.
 
@@ -121,11 +129,10 @@ class LanguageModel:
             raise ValueError("language model: there is no token to go on from")
         if len(found) > self.context:
             raise ValueError(f"language model: {len(found)} tokens; the context has {self.context} positions")
-        wrong = next((token for token in found if not 0 <= token < self.vocabulary), None)
+        same = _common(found, self.tokens)
+        wrong = next((token for token in found[same:] if not 0 <= token < self.vocabulary), None)
         if wrong is not None:
             raise ValueError(f"language model: token {wrong}; the vocabulary has {self.vocabulary}")
-        both = zip(found, self.tokens, strict=False)
-        same = next((i for i, (new, old) in enumerate(both) if new != old), min(len(found), len(self.tokens)))
         place = min(same, len(found) - 1)
         del self.tokens[place:]
         out: Tensor | None = None
