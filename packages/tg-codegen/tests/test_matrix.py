@@ -210,6 +210,16 @@ def test_panels_are_packed_in_groups(m: int, n: int, k: int) -> None:
     assert any(s.axis == panels[0].name for s in nest.stages)
 
 
+def test_terms_that_lie_side_by_side_are_packed_together() -> None:
+    """A vector of an operand that is transposed takes log2(16) shuffles, as one of 32-bit numbers does."""
+    text = ["split(i1, 16, VECTOR)", "split(r0, 4, CONTRACT)", "split(i0, 6, UPCAST)", "outermost(i1)", "pack(1, i1)"]
+    nest = lower(product(12, 16, 64, tb=True, a=dtypes.uint8, b=dtypes.int8, acc=dtypes.int32))
+    sink = emit_nest(apply(nest, [parse_loop(line) for line in text]), WIDE)
+    nodes = sink.toposort()
+    packed = [u for u in nodes if u.op is UOps.STORE and u.src[2].dtype == dtypes.int8.vec(64)]
+    assert len(packed) == 16 and sum(u.op is UOps.GEP for u in nodes) == 16 * 4
+
+
 @pytest.mark.parametrize("near", [False, True])
 def test_the_next_tile_of_rows_is_fetched_while_one_is_copied(near: bool) -> None:
     """Where the second-level cache does not hold all rows: a tile's rows come one after the other."""

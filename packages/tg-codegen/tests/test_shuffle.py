@@ -58,6 +58,16 @@ def test_transpose(n: int, blocks: int, dtype: DType) -> None:
     np.testing.assert_array_equal(got.reshape(n, blocks, n), want)
 
 
+@pytest.mark.parametrize("dtype", [dtypes.int8, dtypes.int16, F32], ids=str)
+@pytest.mark.parametrize(
+    ("n", "blocks", "group"), [(1, 1, 4), (2, 3, 2), (4, 2, 4), (8, 1, 2), (16, 1, 4), (2, 1, 8), (4, 1, 3)])
+def test_groups_stay_together(n: int, blocks: int, group: int, dtype: DType) -> None:
+    source = np.arange(n * n * blocks * group).astype(dtype.name)
+    found = run(transpose(vectors(n, n * blocks * group, dtype), group), source.tobytes(), dtype.itemsize)
+    want = source.reshape(n, blocks, n, group).transpose(2, 1, 0, 3)
+    np.testing.assert_array_equal(np.frombuffer(found, dtype.name).reshape(want.shape), want)
+
+
 def test_a_stage_is_one_shuffle_for_each_vector() -> None:
     columns = transpose(vectors(16, 16, F32))
     nodes = {u for column in columns for u in column.toposort() if u.op is UOps.GEP}

@@ -19,6 +19,7 @@ from .index import substituted
 from .known import StageMemory
 from .scope import Block, Context
 from .tiles import part
+from .transpose import transpose
 from .vectors import joined, turned, woven
 from .whole import Whole
 
@@ -79,23 +80,23 @@ class StageCopies:
         for number in range(fixed(contract)):
             here = context.env.open(contract.name, contract.root, contract.stride, number)
             parts.append(self.whole.computed(node, Context(context.block, here, contract.name, context)))
-        self.put_woven(parts, memory, contract, context)
+        lane = self.symbols.lane_of(*context.env.root.values())
+        lanes = 1 if lane is None else self.symbols.lanes[lane]
+        self.put_terms(woven([part.broadcast(lanes) for part in parts]), memory, contract, context)
 
     def side_by_side(self, node: Node, env: Env) -> Axis | None:
         """The loop of kind CONTRACT whose iterations lie side by side in scratch, if it is not open."""
         return next((a for a in self.whole.nest.axes if a.kind is Kind.CONTRACT and a.root in node.free
                      and a.name not in env.axis), None)
 
-    def put_woven(self, parts: list[UOp], memory: StageMemory, contract: Axis, context: Context) -> None:
-        """Stores the iterations of a loop of kind CONTRACT, lane by lane."""
-        count, env = len(parts), context.env
+    def put_terms(self, value: UOp, memory: StageMemory, contract: Axis, context: Context) -> None:
+        """Stores the iterations of a loop of kind CONTRACT, which lie side by side in ``value``, lane by lane."""
+        count, env = fixed(contract), context.env
         lane = self.symbols.lane_of(*env.root.values())
-        lanes = 1 if lane is None else self.symbols.lanes[lane]
-        element = self.symbols.several(f"{contract.name}_element", count * lanes)
+        element = self.symbols.several(f"{contract.name}_element", value.dtype.count)
         if lane is not None:
             env = env.at(lane, element // count)
         env = env.open(contract.name, contract.root, contract.stride, element % count)
-        value = woven([part.broadcast(lanes) for part in parts])
         context.block.effects.extend(self.access.writes(memory.pointer, memory.offset(env), 1, value))
 
     # which loops a load is contiguous along
@@ -178,16 +179,13 @@ class StageCopies:
             return
         pointer = self.whole.params[node.arg[0]]
         rows = self.whole.tiles.rows(pointer, node.dtype, index, valid, lane, copy)
-        columns = []
-        for number in range(count):
-            vectors = [row.gep(*range(number, width * count, count)) for row in rows] if count > 1 else rows
-            columns.append(turned([joined(vectors[first::width]) for first in range(width)]))
-        for number, place in enumerate(places):
-            if contract is None:
-                context.block.effects.extend(
-                    self.access.writes(memory.pointer, memory.offset(place.env), 1, columns[0][number]))
-            else:
-                self.put_woven([column[number] for column in columns], memory, contract, place)
+        vectors = [joined(rows[first::width]) for first in range(width)]
+        if contract is not None:
+            for column, place in zip(transpose(vectors, count), places, strict=True):
+                self.put_terms(column, memory, contract, place)
+            return
+        for column, place in zip(turned(vectors), places, strict=True):
+            context.block.effects.extend(self.access.writes(memory.pointer, memory.offset(place.env), 1, column))
 
 
 def distance(node: Node, axis: Axis) -> int:

@@ -13,11 +13,12 @@ from ..ir.uop import UOp, shuffle
 from ..machine.memory import INTERLEAVED_BYTES
 
 
-def transpose(vectors: Sequence[UOp]) -> list[UOp]:
+def transpose(vectors: Sequence[UOp], group: int = 1) -> list[UOp]:
     """The columns of n vectors, n a power of two; in vectors of more than n lanes, those of each n lanes apart.
 
     Args:
-      vectors: n vectors of n*m lanes.
+      vectors: n vectors of n*m lanes, each of which is a group of elements that stay together.
+      group: elements of a lane.
 
     Returns:
       n vectors of n*m lanes: lane ``n*k + i`` of the j-th is lane ``n*k + j`` of ``vectors[i]``.
@@ -31,16 +32,18 @@ def transpose(vectors: Sequence[UOp]) -> list[UOp]:
     Raises:
       ValueError: if n is not a power of two, or does not divide the lanes.
     """
-    n, lanes = len(vectors), vectors[0].dtype.count
+    n, lanes = len(vectors), vectors[0].dtype.count // group
     if n & (n - 1) or lanes % n:
         raise ValueError(f"{n} vectors of {lanes} lanes are not transposed by halves")
-    unit = min(n, max(1, INTERLEAVED_BYTES // vectors[0].dtype.scalar().itemsize))
+    unit = min(n, max(1, INTERLEAVED_BYTES // (group * vectors[0].dtype.scalar().itemsize)))
     stages = n.bit_length() - 1
     inside = unit.bit_length() - 1
     now = list(vectors)
     for stage in range(stages):
         first, second = interleaved(n, unit, 1 << stage) if stage < inside else parted(n, unit)
-        low, high = over_blocks(first, n, lanes), over_blocks(second, n, lanes)
+        low, high = (
+            [group * lane + element for lane in over_blocks(half, n, lanes) for element in range(group)]
+            for half in (first, second))
         bit = 1 << stage
         for number in range(n):
             if not number & bit:
