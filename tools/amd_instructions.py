@@ -20,7 +20,8 @@ from pathlib import Path
 
 from tg_hcq.simulate.amd.architecture import architecture
 from tg_hcq.simulate.amd.isa import Row, table
-from tg_hcq.simulate.amd.testing.folding import folded
+from tg_hcq.simulate.amd.semantics.vector import bounds
+from tg_hcq.simulate.amd.testing.folding import DIFFERENCES, folded
 from tg_hcq.simulate.amd.testing.lanes import LanesBench, rule_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "amd_instructions.md"
@@ -47,6 +48,26 @@ where they stand and what they are. Names are counted once for each architecture
 ONE_ORACLE = """What is executed in a lane is compared with a specification in Python's integers and correctly rounded
 floats, with each modifier. Where LLVM folds constants, the specification is compared with that, too. It does not for
 these, whose specification has nothing but the manuals to agree with.
+"""
+
+TWO_ORACLES = """The specification is that of AMD's manuals, and the software cards do what they say. LLVM folds
+something else here, and which of them cards do was never seen.
+
+| instruction | manual | LLVM |
+|---|---|---|
+"""
+
+BOUNDS = """Hostile software cards (`AMD_HOSTILE`) give any value inside these bounds, drawn anew for each lane, and
+others the value that is nearest. A unit is one in the last place of the true value.
+
+| functions | format | bound | source |
+|---|---|---|---|
+"""
+
+ORDERS = """
+Of the arguments of which the manuals give the result, that is the result: {}; zeros, infinities and NaN are as they
+say, too. Sums of matrix products and of `v_dot2_f32_f16` are made by hostile cards in any order, in groups of any size,
+rounded with each term or once for each group: the manuals say neither.
 """
 
 
@@ -96,6 +117,11 @@ def page() -> str:
         for archs, names in sorted(by_archs.items(), key=lambda item: [list(ARCHS).index(a) for a in item[0]]):
             lines.append(f"- {', '.join(archs)}: {', '.join(names)}")
     lines += ["", "## One oracle", "", ONE_ORACLE, *once()]
+    rows = (f"| {row.names} | {row.manual} | {row.llvm} |" for row in DIFFERENCES)
+    lines += ["", "## Two oracles that differ", "", TWO_ORACLES + "\n".join(rows)]
+    rows = (f"| {row.functions} | {row.kind} | {row.text} | {row.source} |" for row in bounds.BOUNDS)
+    examples = (f"{name} of {number:g}" for name, numbers in bounds.EXACT.items() for number in numbers)
+    lines += ["", "## Inside a bound", "", BOUNDS + "\n".join(rows), ORDERS.format(", ".join(examples)).rstrip()]
     return HEAD + "\n".join(lines) + "\n"
 
 

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from tg_codegen import Renderer, Target, compile_ast
-from tg_codegen.conformance import cases
+from tg_codegen.conformance import cases, elementwise_case
 from tg_codegen.ir.program import ProgramSpec
 from tg_codegen.ir.uop import UOps
 from tg_codegen.machine.amdgpu import ARCHS, amd_target
@@ -107,6 +107,24 @@ def test_division_and_roots_are_rounded_right_and_denormals_stay() -> None:
     _, _, assembly = compiled("gfx1100", ast)
     assert "v_div_fixup_f32" in assembly and "v_sqrt_f32" in assembly and "v_fma" in assembly
     assert ".amdhsa_float_denorm_mode_32 3" in assembly
+
+
+@pytest.mark.parametrize("arch", GENERATIONS)
+def test_halves_are_rounded_right(arch: str) -> None:
+    """Reciprocals and roots of float16 by way of float32: the instructions for them only come near."""
+    x = A.load(1, dtypes.float16, ST((7,)))
+    for op, last in ((Ops.SQRT, "v_cvt_f16_f32"), (Ops.RECIP, "v_div_fixup_f16")):
+        ast = A.sink((A.store(0, ST((7,)), A.alu(op, x)),), (BufferArg(dtypes.float16, 7),) * 2)
+        _, _, assembly = compiled(arch, ast)
+        assert "v_rcp_f16" not in assembly and "v_sqrt_f16" not in assembly and last in assembly
+
+
+@pytest.mark.parametrize("arch", GENERATIONS)
+def test_pairs_of_halves_are_one_instruction(arch: str) -> None:
+    renderer = AMDLLVMRenderer(arch)
+    case = elementwise_case(renderer, dtypes.float16, 2, 0.0)
+    assembly = AMDGPUCompiler(arch).assembly(renderer.render(case.name, case.uops))
+    assert all(f"v_pk_{op}_f16" in assembly for op in ("add", "mul", "fma"))
 
 
 def test_what_is_refused() -> None:

@@ -198,7 +198,7 @@ def exhaust(name: str, starts: range | list[int]) -> None:
 
 def test_lanes_by_number() -> None:
     """Reads of the first active lane and of one by number, writes of one, against Python."""
-    for arch_name, lanes in (("gfx1100", 32), ("gfx942", 64)):
+    for arch_name, lanes in ARCHS:
         arch = architecture(arch_name, lanes)
         bench = LanesBench(arch)
         rng = random.Random(arch_name)

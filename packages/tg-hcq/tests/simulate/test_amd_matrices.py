@@ -7,6 +7,7 @@ Where elements lie is said once more here, as the manuals do: *RDNA3 Instruction
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import random
 import re
@@ -19,8 +20,10 @@ import pytest
 from tg_hcq.simulate.amd.architecture import architecture
 from tg_hcq.simulate.amd.isa import Row, table
 from tg_hcq.simulate.amd.registers import FLOATS
+from tg_hcq.simulate.amd.semantics import instruction_set
+from tg_hcq.simulate.amd.semantics.vector import matrices
 from tg_hcq.simulate.amd.testing.lanes import LanesBench
-from tg_hcq.simulate.engine import Status, Undecodable, Wave
+from tg_hcq.simulate.engine import Emitter, Status, Undecodable, Value, Wave, state
 from tg_hcq.simulate.engine.testing import DOUBLE, HALF, SINGLE, Format
 
 A, B, C, D, INDEX = 32, 48, 64, 96, 128  # registers
@@ -136,13 +139,13 @@ class Bench:
     """A product with random operands, and what must come.
 
     Args:
-      how: fields beside the operands.
       constant: whether C is the inline constant 4, or 4.0.
+      hostile: whether sums are made in an order that is drawn.
     """
 
-    def __init__(self, shape: Shape, rng: random.Random, constant: bool = False) -> None:
+    def __init__(self, shape: Shape, rng: random.Random, constant: bool = False, hostile: bool = False) -> None:
         self.shape, self.rng, self.constant = shape, rng, constant
-        self.bench = LanesBench(architecture(shape.arch, shape.lanes))
+        self.bench = LanesBench(architecture(shape.arch, shape.lanes), hostile=hostile)
         s = self.shape
         self.signs = rng.randrange(4) if s.kinds[0].startswith("iu") else 0
         self.kinds = [("i" if self.signs >> n & 1 else "u") + s.kinds[n][2:] if self.signs or s.kinds[0][:2] == "iu"
@@ -150,7 +153,9 @@ class Bench:
         size, inner = range(s.size), range(s.inner)
         self.a, self.b = ([[[drawn(kind, rng) for _ in inner] for _ in size] for _ in range(s.blocks)]
                           for kind in self.kinds)  # fmt: skip
-        self.c = [[[4 if constant else rng.randrange(-99, 100) for _ in size] for _ in size] for _ in range(s.blocks)]
+        self.c: list[list[list[float]]] = [
+            [[4 if constant else rng.randrange(-99, 100) for _ in size] for _ in size] for _ in range(s.blocks)
+        ]
         self.rows = {register: [rng.getrandbits(32) for _ in range(s.lanes)] for register in range(32, 160)}
         self.chosen = [[[sorted(rng.sample(range(4), 2)) for _ in range(s.inner // 4)] for _ in size]
                        for _ in range(s.blocks)]  # fmt: skip
@@ -208,6 +213,7 @@ class Bench:
             if accumulators:
                 self.wave.set_row(256 + register, values)
         self.wave.exec = (1 << s.lanes) - 1
+        self.wave.put(state.DRAWN, self.rng.getrandbits(64), 2)
         self.wave.set_scalar("mode", mode)
         c = 256 + C
         if self.constant:
@@ -247,6 +253,87 @@ def test_products(arch: str, name: str, constant: bool) -> None:
         bench.addends()
     assert bench.run({}) is Status.BUDGET
     bench.check()
+
+
+@pytest.mark.parametrize(("arch", "name"), CASES)
+def test_products_in_any_order(arch: str, name: str) -> None:
+    """On hostile hardware, where sums are exact in each of them."""
+    bench = Bench(Shape(arch, name), random.Random(f"{arch} {name}"), hostile=True)
+    bench.operands()
+    for _ in range(3):
+        bench.addends()
+        assert bench.run({}) is Status.BUDGET
+        bench.check()
+
+
+ROUNDED = [("gfx1100", "v_wmma_f32_16x16x16_f16"), ("gfx1201", "v_wmma_f32_16x16x16_bf16"),
+           ("gfx942", "v_mfma_f32_16x16x16_f16"), ("gfx942", "v_mfma_f32_16x16x4_f32"),
+           ("gfx942", "v_mfma_f64_16x16x4_f64"), ("gfx950", "v_mfma_f32_16x16x32_bf16")]  # fmt: skip
+
+
+def rounded_sums(bench: Bench) -> set[tuple[int, ...]]:
+    """What comes of one product several times; each sum is as near as its roundings allow.
+
+    Raises:
+      AssertionError: if one is not.
+    """
+    s, of = bench.shape, FORMATS[bench.shape.result]
+    found, size = set[tuple[int, ...]](), range(bench.shape.size)
+    for _ in range(8):
+        assert bench.run({}) is Status.BUDGET
+        got = []
+        for i in size:
+            for j in size:
+                terms = [Fraction(x) * Fraction(y) for x, y in zip(bench.a[0][i], bench.b[0][j], strict=True)]
+                terms.append(Fraction(bench.c[0][i][j]))
+                register, lane, _, bits = bench.place(0, i, j)
+                word = bench.wave.row(D + register)[lane]
+                word |= bench.wave.row(D + register + 1)[lane] << 32 if bits == 64 else 0
+                most = sum(map(abs, terms)) * len(terms) * Fraction(1, 1 << of.fraction + 1)
+                assert abs(of.value(word) - sum(terms)) <= most, f"{s.name}: {float(of.value(word) - sum(terms))}"
+                got.append(word)
+        found.add(tuple(got))
+    return found
+
+
+@pytest.mark.parametrize("hostile", [False, True])
+@pytest.mark.parametrize(("arch", "name"), ROUNDED)
+def test_the_order_of_sums_is_drawn(arch: str, name: str, hostile: bool) -> None:
+    """Of numbers whose sums must be rounded, hostile hardware gives several, and other hardware always the same."""
+    shape, rng = Shape(arch, name), random.Random(f"{arch} {name}")
+    bench = Bench(shape, rng, hostile=hostile)
+    for operand, kind in zip((bench.a, bench.b, bench.c), (*shape.kinds, shape.result), strict=True):
+        of = FORMATS[kind]
+        for columns in itertools.chain.from_iterable(operand):
+            # of all digits, and between 2**-6 and 2**6
+            numbers = (rng.choice([-1, 1]) * rng.uniform(1, 2) * 2.0 ** rng.randrange(-6, 6) for _ in columns)
+            columns[:] = [float(of.value(of.round(Fraction(number)))) for number in numbers]
+    bench.operands()
+    bench.addends()
+    found = rounded_sums(bench)
+    assert len(found) > 2 if hostile else len(found) == 1
+
+
+@pytest.mark.parametrize("mask", [0xF, 1 << 24])
+def test_an_order_that_is_none_is_found(mask: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: terms that are taken twice while others are not, and none of the groups but the first."""
+
+    def constant(e: Emitter, lanes: int = 0) -> Value:
+        return e.value(e.field(state.DRAWN).type.of(lanes), mask)
+
+    arch, shape = architecture("gfx1100", 32), Shape("gfx1100", "v_wmma_f32_16x16x16_f16")
+    monkeypatch.setattr(Emitter, "drawn", constant)
+    if mask == 0xF:
+        monkeypatch.setattr(matrices, "swapped", lambda k, by: k | by)
+    else:
+        monkeypatch.setattr(matrices, "first", lambda e, last, addend: addend)
+    bench = Bench(shape, random.Random(1), hostile=True)
+    bench.bench = LanesBench(arch, instruction_set.__wrapped__(arch), hostile=True)
+    bench.operands()
+    bench.addends()
+    assert bench.run({}) is Status.BUDGET
+    with pytest.raises(AssertionError, match="v_wmma"):
+        bench.check()
 
 
 def test_what_is_not_executed_is_named() -> None:

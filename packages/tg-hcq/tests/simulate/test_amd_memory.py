@@ -22,7 +22,7 @@ from tg_hcq.simulate.engine import AddressSpace, EngineFault, FaultKind, Launch,
 from tg_hcq.simulate.engine.launch import Group
 from tg_hcq.simulate.engine.testing import DOUBLE, SINGLE, Format
 
-ARCHS = [("gfx1100", 32), ("gfx1201", 64), ("gfx1030", 32), ("gfx942", 64)]
+ARCHS = [("gfx1100", 32), ("gfx1201", 64), ("gfx1030", 32), ("gfx942", 64), ("gfx950", 64)]
 FAMILIES = ("GLOBAL", "FLAT", "SCRATCH", "DS")
 CODE, PART = 0x10000, 4096
 NUMBERS = (0, 1, 2, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x3F800000, 0xBF800000, 0x7F800000, 0x7FC00000, 0x7C003C00,
@@ -264,7 +264,9 @@ def rows_of(lanes: int, seed: int) -> tuple[list[int], list[int], int]:
 
 @needs_llvm
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(("arch", "lanes"), [("gfx1100", 32), ("gfx942", 64), ("gfx1201", 32)])
+@pytest.mark.parametrize(("arch", "lanes"), [
+    ("gfx1100", 32), ("gfx1030", 32), ("gfx942", 64), ("gfx950", 64), ("gfx1201", 32),
+])  # fmt: skip
 def test_lanes_give_one_another_words(arch: str, lanes: int, seed: int) -> None:
     bed, (addresses, data, mask) = Bed(arch, lanes), rows_of(lanes, seed)
 
@@ -329,12 +331,33 @@ def test_buffers_of_scratch(lanes: int) -> None:
         buffer_store_byte v5, off, s[4:7], 0 offset:6
         buffer_load_ushort v6, off, s[4:7], s8 offset:22
         buffer_load_short_d16_hi v6, off, s[4:7], s8 offset:20
+        buffer_store_short v5, off, s[4:7], 0 offset:8
+        buffer_store_short_d16_hi v5, off, s[4:7], 0 offset:10
+        buffer_store_byte_d16_hi v5, off, s[4:7], 0 offset:12
+        buffer_load_sbyte v7, off, s[4:7], s8 offset:20
+        buffer_load_ubyte v8, off, s[4:7], s8 offset:21
+        buffer_load_sshort v9, off, s[4:7], s8 offset:22
+        buffer_load_sbyte_d16 v10, off, s[4:7], s8 offset:20
+        buffer_load_sbyte_d16_hi v10, off, s[4:7], s8 offset:21
+        buffer_load_ubyte_d16 v11, off, s[4:7], s8 offset:20
+        buffer_load_ubyte_d16_hi v11, off, s[4:7], s8 offset:21
+        buffer_load_short_d16 v12, off, s[4:7], s8 offset:22
         s_endpgm
     """, setup=setup)
     found = bed.words(16 * lanes)
     assert found[(8 + 20) // 4 * lanes :][:lanes] == data
     assert [word >> 16 for word in found[lanes : 2 * lanes]] == [word & 0xFF for word in data]
     assert list(bed.waves[0].row(6)) == [word >> 16 | word << 16 & 0xFFFF0000 for word in data]
+    assert found[2 * lanes : 3 * lanes] == data
+    assert [word & 0xFF for word in found[3 * lanes : 4 * lanes]] == [word >> 16 & 0xFF for word in data]
+    low, second = ([word >> at & 0xFF for word in data] for at in (0, 8))
+    signed = [[byte - (byte >> 7 << 8) & 0xFFFF for byte in bytes_] for bytes_ in (low, second)]
+    rows = {number: list(bed.waves[0].row(number)) for number in range(7, 13)}
+    assert rows[7] == [byte - (byte >> 7 << 8) & 0xFFFFFFFF for byte in low] and rows[8] == second
+    assert rows[9] == [(half := word >> 16) - (half >> 15 << 16) & 0xFFFFFFFF for word in data]
+    assert rows[10] == [a | b << 16 for a, b in zip(*signed, strict=True)]
+    assert rows[11] == [a | b << 16 for a, b in zip(low, second, strict=True)]
+    assert [word & 0xFFFF for word in rows[12]] == [word >> 16 for word in data]
     with pytest.raises(EngineFault) as error:
         bed.run("s_nop 0\n buffer_load_dword v6, off, s[4:7], 0\n s_endpgm",
                 setup=lambda wave: setup(wave, last ^ 1 << 23))  # fmt: skip

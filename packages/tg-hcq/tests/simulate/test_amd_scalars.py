@@ -19,7 +19,7 @@ from tg_hcq.simulate.amd.testing.scalars import Before, known, specification
 from tg_hcq.simulate.engine import EngineFault, FaultKind, Status, Undecodable, Wave, engine, state
 from tg_hcq.simulate.engine.testing import HALF, SINGLE, Bench
 
-ARCHS = [("gfx1100", 32), ("gfx1201", 32), ("gfx1030", 64), ("gfx942", 64)]
+ARCHS = [("gfx1100", 32), ("gfx1201", 32), ("gfx1030", 64), ("gfx942", 64), ("gfx950", 64)]
 ENCODINGS = ("SOP1", "SOP2", "SOPC", "SOPK")
 DRAWS = 24
 FLOATS = (0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0, 0.15915494309189532)
@@ -222,6 +222,87 @@ def test_branches_look_at_all_of_vcc(arch: str, lanes: int, vcc: int) -> None:
 
 @needs_llvm
 @pytest.mark.parametrize(("arch", "lanes"), ARCHS)
+def test_branches_look_at_the_mask(arch: str, lanes: int) -> None:
+    """And one that looks at nothing."""
+    bed = Bed(arch, lanes)
+    mask, kind = ("exec", "b64") if lanes == 64 else ("exec_lo", "b32")
+    bed.run(f"""
+        s_mov_b64 s[4:5], 0
+        s_mov_b32 s6, 0
+        s_branch one
+        s_add_u32 s4, s4, 1
+      one:
+        s_mov_{kind} {mask}, 0
+        s_cbranch_execnz wrong
+        s_cbranch_execz two
+      wrong:
+        s_add_u32 s5, s5, 1
+      two:
+        s_mov_{kind} {mask}, 4
+        s_cbranch_execz wrong
+        s_cbranch_execnz three
+        s_add_u32 s6, s6, 1
+      three:
+        s_endpgm
+    """)
+    assert scalars(bed.waves[0], 4, 3) == [0, 0, 0]
+
+
+IDLE = {
+    "gfx1030": "ds_nop/v_nop/s_clause 0x1\n s_nop 0\n s_nop 0/s_dcache_inv/s_gl1_inv/s_inst_prefetch 0x3/s_setprio 0x1"
+               "/s_sleep 0x2/s_version 0x1/s_wait_idle/s_waitcnt_depctr 0x0/s_waitcnt_expcnt null, 0x0"
+               "/s_waitcnt_lgkmcnt null, 0x0/s_waitcnt_vmcnt null, 0x0/s_wakeup",
+    "gfx1100": "ds_nop/v_nop/s_clause 0x1\n s_nop 0\n s_nop 0/s_dcache_inv/s_gl1_inv/s_set_inst_prefetch_distance 0x3"
+               "/s_setprio 0x1/s_sleep 0x2/s_version 0x1/s_wait_idle/s_waitcnt_depctr 0x0/s_waitcnt_expcnt null, 0x0"
+               "/s_waitcnt_lgkmcnt null, 0x0/s_waitcnt_vmcnt null, 0x0/s_wakeup",
+    "gfx1201": "ds_nop/v_nop/s_clause 0x1\n s_nop 0\n s_nop 0/s_dcache_inv/s_setprio 0x1/s_sleep 0x2/s_version 0x1"
+               "/s_wait_idle/s_wakeup/s_delay_alu instid0(VALU_DEP_1)/s_wait_alu 0x0/s_wait_bvhcnt 0x0"
+               "/s_wait_expcnt 0x0"
+               "/s_wait_loadcnt_dscnt 0x0/s_wait_samplecnt 0x0/s_wait_storecnt_dscnt 0x0/global_wb scope:SCOPE_DEV"
+               "/global_wbinv scope:SCOPE_DEV/s_prefetch_data s[0:1], 0x0, null, 0/s_prefetch_data_pc_rel 0x0, null, 0"
+               "/s_prefetch_inst s[0:1], 0x0, null, 0/s_prefetch_inst_pc_rel 0x0, null, 0"
+               "/s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)/s_waitcnt 0x0",
+    "gfx942": "ds_nop/v_nop/s_dcache_inv/s_dcache_inv_vol/s_dcache_wb/s_dcache_wb_vol/s_setprio 0x1/s_sleep 0x2"
+              "/s_wakeup/buffer_inv sc1/buffer_wbl2 sc1",
+}  # fmt: skip
+IDLE["gfx950"] = IDLE["gfx942"]
+"""What changes no register and no memory: waits, hints, and caches that the machine has not."""
+
+
+@needs_llvm
+@pytest.mark.parametrize("hostile", [False, True])
+@pytest.mark.parametrize(("arch", "lanes"), ARCHS)
+def test_waits_and_hints_change_nothing(arch: str, lanes: int, hostile: bool) -> None:
+    bed = Bed(arch, lanes, hostile=hostile)
+    data = random.Random(1).randbytes(len(bed.data))
+    bed.data[:] = data
+    for line in IDLE[arch].split("/"):
+        before = list[bytes]()
+        executed = bed.run(f"{line}\n s_endpgm", setup=lambda wave, to=before: to.append(bytes(wave.view)))  # type: ignore[misc]
+        (wave,) = bed.waves
+        assert executed == 2 + line.count("\n"), line
+        assert bytes(wave.view[state.SCALARS :]) == before[0][state.SCALARS :] and bytes(bed.data) == data, line
+
+
+@needs_llvm
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_accumulation_registers(arch: str) -> None:
+    bed = Bed(arch, 64)
+    numbers = [random.Random(2).getrandbits(32) for _ in range(64)]
+
+    def setup(wave: Wave) -> None:
+        wave.set_row(4, numbers)
+        wave.exec = 0xF0F0F0F0F0F0F0F0
+
+    bed.run("v_accvgpr_write_b32 a7, v4\n v_accvgpr_mov_b32 a250, a7\n v_accvgpr_read_b32 v5, a250\n s_endpgm",
+            setup=setup)  # fmt: skip
+    (wave,) = bed.waves
+    wanted = [number if lane & 4 else 0 for lane, number in enumerate(numbers)]
+    assert list(wave.row(5)) == list(wave.row(256 + 7)) == list(wave.row(256 + 250)) == wanted
+
+
+@needs_llvm
+@pytest.mark.parametrize(("arch", "lanes"), ARCHS)
 def test_mode_is_read_and_written_unless_it_asks_for_what_is_not_executed(arch: str, lanes: int) -> None:
     bed, name = Bed(arch, lanes), "HW_REG_WAVE_MODE" if arch == "gfx1201" else "HW_REG_MODE"
     bed.run(f"""
@@ -255,9 +336,47 @@ def test_registers_that_m0_counts_from(arch: str, lanes: int) -> None:
     program = "s_mov_b32 m0, {}\n" + moves
     bed.run(program.format(3), setup=setup)
     assert scalars(bed.waves[0], 4, 4) == [1013, 1005, 1013, 1014] and scalars(bed.waves[0], 23, 1) == [1011]
+    bed.run("s_mov_b32 m0, 6\n s_movreld_b64 s[20:21], s[10:11]\n s_endpgm", setup=setup)
+    assert scalars(bed.waves[0], 19, 10) == [1019, 1020, 1021, 1022, 1023, 1024, 1025, 1010, 1011, 1028]
     with pytest.raises(EngineFault) as error:
         bed.run(program.format(96), setup=setup)
     assert (error.value.fault.kind, error.value.fault.pc) == (FaultKind.UNDECODABLE, CODE + 8)
+
+
+@needs_llvm
+@pytest.mark.parametrize(("arch", "lanes"), [("gfx1030", 32), ("gfx1100", 32), ("gfx1201", 32)])
+def test_two_registers_that_m0_counts_from(arch: str, lanes: int) -> None:
+    """By its low half where to read, and by its high half where to write; 10 bits of each count."""
+    bed = Bed(arch, lanes)
+
+    def setup(wave: Wave) -> None:
+        for number in range(4, 40):
+            wave.set_scalar("s", 1000 + number, number)
+
+    for counts in ((20 << 16) | 10, 0xFC14FC0A):
+        bed.run(f"s_mov_b32 m0, {counts}\n s_movrelsd_2_b32 s5, s7\n s_endpgm", setup=setup)
+        assert scalars(bed.waves[0], 24, 3) == [1024, 1017, 1026]
+    with pytest.raises(EngineFault) as error:
+        bed.run("s_mov_b32 m0, 0x3ff0000\n s_movrelsd_2_b32 s5, s7\n s_endpgm", setup=setup)
+    assert (error.value.fault.kind, error.value.fault.pc) == (FaultKind.UNDECODABLE, CODE + 8)
+
+
+@needs_llvm
+@pytest.mark.parametrize(("arch", "lanes"), [("gfx1030", 32), ("gfx1100", 32), ("gfx1201", 32)])
+def test_modes_of_rounding_and_of_subnormals(arch: str, lanes: int) -> None:
+    """Whoever asks for the modes that there are gets them; any other is a fault at the instruction."""
+    bed, name = Bed(arch, lanes), "HW_REG_WAVE_MODE" if arch == "gfx1201" else "HW_REG_MODE"
+    bed.run(f"""
+        s_round_mode 0x0
+        s_denorm_mode 0xf
+        s_getreg_b32 s4, hwreg({name}, 0, 8)
+        s_endpgm
+    """)
+    assert scalars(bed.waves[0], 4, 1) == [0xF0]
+    for refused in ("s_round_mode 0x1", "s_round_mode 0xc", "s_denorm_mode 0x0", "s_denorm_mode 0xe"):
+        with pytest.raises(EngineFault, match="no known instruction") as error:
+            bed.run(f"s_nop 0\n {refused}\n s_endpgm")
+        assert (error.value.fault.kind, error.value.fault.pc) == (FaultKind.UNDECODABLE, CODE + 4)
 
 
 @needs_llvm

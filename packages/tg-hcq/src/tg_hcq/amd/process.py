@@ -6,7 +6,6 @@ import ctypes
 from collections.abc import Callable
 from functools import partial
 from typing import Final
-from weakref import WeakKeyDictionary
 
 from ..core.errors import DeviceFault
 from ..core.fault import FaultReport, Known
@@ -163,16 +162,10 @@ def _hardware_fault(device: str, told: dict[str, int]) -> DeviceFault:
     return error
 
 
-_processes: WeakKeyDictionary[System, Process] = WeakKeyDictionary()
-
-
 def process_of(system: System, device: str) -> Process:
-    """What this process holds of a system's KFD; opened if it holds nothing yet.
+    """What this process holds of a system's KFD; opened if it holds nothing yet. A forked child's is its own.
 
     Raises:
       DeviceUnavailable: if there is no KFD, it may not be opened, or it is too old.
     """
-    found = _processes.get(system)
-    if found is None or found.id != system.process_id:  # a forked child's is its own
-        found = _processes[system] = Process(system, device)
-    return found
+    return system.kept("KFD", lambda: Process(system, device))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from tg_runtime import DeviceError
@@ -109,8 +111,8 @@ class HCQSignal:
         if self.owner.generation != generation:
             raise DeviceFault(f"{self.owner.device} was reset while the signal at {self.slot!r} was waited for")
 
-    def __del__(self) -> None:
-        if hasattr(self, "_words"):
+    def __del__(self, ends: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "_words") and not ends():  # when the interpreter ends, nobody wants the slot any more
             self.owner.release_signal(self.slot)
 
     def __repr__(self) -> str:

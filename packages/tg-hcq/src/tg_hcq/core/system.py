@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Final
+from typing import Final, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from tg_runtime import DevEntry, DeviceError, DeviceUnavailable
@@ -26,6 +26,8 @@ from tg_runtime.host.locks import fork_safe_lock
 
 from .fence import fence
 from .fileio import MMIO, FileIO, map_pages, unmap_pages
+
+Kept = TypeVar("Kept")
 
 GROUP: Final = "tg.systems"
 HUGE_PAGE: Final = 2 << 20
@@ -299,6 +301,20 @@ class System:
     def process_id(self) -> int:
         """The number of this process."""
         return self._getpid()
+
+    def kept(self, key: str, make: Callable[[], Kept]) -> Kept:
+        """What a driver has of this machine once, for all of its devices; it lives as long as this object.
+
+        Args:
+          key: the driver's.
+          make: makes it when it is first asked for, and once more in a forked child.
+        """
+        held: dict[str, tuple[int, object]] = vars(self).setdefault("_kept", {})
+        process, found = held.get(key, (-1, None))
+        if process != self.process_id:
+            found = make()
+            held[key] = self.process_id, found
+        return cast(Kept, found)
 
 
 @cache

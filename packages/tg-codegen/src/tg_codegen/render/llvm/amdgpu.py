@@ -23,6 +23,7 @@ from ...ir.uop import UOp
 from ...machine.amdgpu import amd_gpu, amd_target
 from ...machine.renderer import Renderer
 from ...machine.target import Target
+from .amd_halves import exact_halves
 from .dialect import LLVMDialect
 from .renderer import LLVMFunction
 from .text import FLOATS, LLVMText, Spaces, llvm_type
@@ -108,7 +109,7 @@ def _matrix(text: LLVMText, u: UOp) -> str:
 AMDGPU = LLVMDialect(
     language="AMD", spaces=Spaces(buffers=1, shared=3, private=5), convention="amdgpu_kernel ",
     attributes=_attributes, coordinate=_coordinate, barrier=_barrier, metadata=_metadata,
-    matrix=_matrix,
+    matrix=_matrix, alu=exact_halves,
 )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ class LLVMDialect:
       barrier: writes what has the items of a group wait for one another.
       metadata: of a kernel, behind its attributes.
       matrix: writes a matrix instruction that a group's items do together; returns its value. None if there are none.
+      alu: writes an elementwise node that this machine has another way for; returns its value, or None for all others.
     """
 
     language: str
@@ -37,6 +38,7 @@ class LLVMDialect:
     barrier: Callable[[LLVMText], None]
     metadata: Callable[[LLVMText, KernelFacts], str]
     matrix: Coordinate | None = None
+    alu: Callable[[LLVMText, UOp], str | None] = lambda text, u: None
 
 
 def _cpu_attributes(facts: KernelFacts, uops: Sequence[UOp]) -> str:

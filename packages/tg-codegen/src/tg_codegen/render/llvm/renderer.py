@@ -112,7 +112,7 @@ class LLVMFunction:
 
     def _statement(self, u: UOp) -> None:
         if is_alu(u):
-            self._text.values[u] = self._arithmetic.alu(u)
+            self._text.values[u] = self._dialect.alu(self._text, u) or self._arithmetic.alu(u)
             return
         text, values = self._text, self._text.values
         match u.op:

@@ -10,6 +10,7 @@ from .ir import I1, I32, I64, Builder, Type, Value
 from .state import FaultKind, Layout, Status
 
 STRIP = 16  # lanes that are computed at once: two of the widest registers for 64-bit values
+_GOLDEN, _STREAM = 0x9E3779B97F4A7C15 - (1 << 64), 0xD1342543DE82EF95 - (1 << 64)  # odd, which reach all numbers
 
 
 class Where(Enum):
@@ -138,6 +139,21 @@ class Emitter(Builder):
         kind = I64.of(STRIP)
         numbers = ", ".join(f"i64 {lane}" for lane in range(STRIP))
         return self.value(kind, self.lane) + Value(self, kind, f"<{numbers}>")
+
+    def drawn(self, lanes: int = 0) -> Value:
+        """In hostile mode, 64 random bits, or as many of each of ``STRIP`` lanes; others each time it is executed.
+
+        Source: G. L. Steele, D. Lea and C. H. Flood, "Fast Splittable Pseudorandom Number Generators", 2014.
+        """
+        now = self.field(state.DRAWN)
+        self.set_field(state.DRAWN, now + _GOLDEN)
+        bits = self.value(I64.of(lanes), now)
+        if lanes:
+            numbers = ", ".join(f"i64 {lane}" for lane in range(lanes))
+            bits = bits ^ Value(self, bits.type, f"<{numbers}>") * _STREAM
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            bits = (bits ^ bits >> shift) * (factor - (1 << 64))
+        return bits ^ bits >> 31
 
     def following(self) -> Value:
         """The address of the next instruction."""

@@ -7,6 +7,7 @@
   of one wave to the same bytes.
 * Each compute unit has a cache that keeps what it has, behind them stands one that keeps stores and does atomics; what
   the program or the command processor does not drop or flush is never seen.
+* Where the manual gives no more than a bound, or leaves an order open, results are any of those that are allowed.
 * Waves run in random slices, several workgroups at a time. Between any two the queue may be unmapped and resumed: its
   workgroups go on in other memory. Caches keep what they have meanwhile, for that is worse.
 
@@ -94,6 +95,7 @@ class HostileMachine(Machine):
         group = super().begin(launch, number, slot)
         for wave in group.waves:
             wave.unit = number % self.caches.units
+            wave.put(state.DRAWN, self.rng.getrandbits(64), 2)
         return group
 
     def resume(self, groups: list[Group]) -> None:

@@ -12,35 +12,62 @@ from array import array
 from bisect import bisect_right
 from dataclasses import dataclass
 
+from ...core.fileio import FileIO, unmap_pages
 from .state import Access, FaultKind
 
 LINE = 64
 """Bytes of a cache's line, of which mappings are made."""
 
 
+class _File(FileIO):
+    """A file without a name."""
+
+    def _open(self, path: str, flags: int) -> int:
+        return os.memfd_create(path, os.MFD_CLOEXEC)
+
+
 class Memory:
     """Memory of the GPU's own: a file without a name, so that whoever is given its descriptor can map parts of it.
+
+    It has one descriptor, and where it is mapped it lives on without that.
 
     Args:
       nbytes: how much.
       seed: what fills it with garbage; zeros if omitted.
 
     Attributes:
-      fd: the descriptor.
-      close: closes it, which happens at the latest when nobody refers to this; the memory lives on where it is mapped.
       address: where the GPU itself sees it, which is no address of the GPU's.
+      view: its bytes there.
     """
 
     def __init__(self, nbytes: int, seed: int | None = None) -> None:
         self.nbytes = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
-        self.fd = os.memfd_create("software-gpu", os.MFD_CLOEXEC)
-        self.close = weakref.finalize(self, os.close, self.fd)
+        self._file = _File("software-gpu")
         os.ftruncate(self.fd, self.nbytes)
-        self._map = mmap.mmap(self.fd, self.nbytes)
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
-        self.view = memoryview(self._map)
+        self.address = self.map(0, self.nbytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, 0)
+        whole = (ctypes.c_char * self.nbytes).from_address(self.address)
+        # views keep it; at exit threads may still look at it
+        weakref.finalize(whole, unmap_pages, self.address, self.nbytes).atexit = False
+        self.view = memoryview(whole).cast("B")
         if seed is not None:
             self.view[:] = random.Random(seed).randbytes(self.nbytes)
+
+    @property
+    def fd(self) -> int:
+        """The descriptor; -1 once it is closed."""
+        return self._file.fd
+
+    def map(self, address: int, nbytes: int, prot: int, flags: int, offset: int) -> int:
+        """Maps a part once more; where.
+
+        Raises:
+          OSError: if it cannot be mapped.
+        """
+        return self._file.mmap(address, nbytes, prot, flags, offset)
+
+    def close(self) -> None:
+        """Closes the descriptor, which happens at the latest when nobody refers to this."""
+        self._file.close()
 
 
 @dataclass(frozen=True, slots=True)

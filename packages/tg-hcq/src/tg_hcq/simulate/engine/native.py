@@ -77,6 +77,10 @@ class Engine:
                 self._load(self._source.handlers([self.instructions.handlers[name]]))
             return self._symbols[symbol(name)]
 
+    def has(self, name: str) -> bool:
+        """Whether a handler was compiled."""
+        return symbol(name) in self._symbols
+
     def prepare(self, names: Iterable[str]) -> None:
         """Compiles handlers, many at once, which is faster than one after another.
 

@@ -25,8 +25,8 @@ RECORDS, CODE_BASE, CODE_SLOTS, CODE_SHIFT, PC = 144, 152, 160, 168, 176
 GRANT, REQUEST = 184, 192  # hostile mode: an access is allowed; what is asked for
 EVERYTHING, CHECK_ONLY = 1, 2
 SIGNALS, WAITS = 248, 252  # barriers that the wave has come to, and that it has waited at (i32 each)
-LANE_ADDRESSES, HOSTS, PENDING, SCALARS = 256, 768, 1280, 3328
-PENDING_ROWS, PENDING_BYTES = 1024, 2048
+LANE_ADDRESSES, HOSTS, PENDING, DRAWN, SCALARS = 256, 768, 1280, 3328, 3392
+PENDING_ROWS, PENDING_BYTES = 1024, 2048  # hostile mode; there, DRAWN is what a wave draws its next bits from (i64)
 REQUEST_WORDS = 14  # the fields of a request, in order
 MOST_SCALAR_BYTES = 4 * PENDING_ROWS - SCALARS
 

@@ -49,21 +49,14 @@ class Node(FileIO):
     Args:
       path: of the node.
       process: who opened it, now.
-      closed: called with the descriptor.
     """
 
-    def __init__(self, path: str, process: Callable[[], Process | None], closed: Callable[[int], None]) -> None:
+    def __init__(self, path: str, process: Callable[[], Process | None]) -> None:
         super().__init__(path)
-        self._process, self._closed, self.number = process, closed, self.fd
+        self._process, self.number = process, self.fd
 
     def _open(self, path: str, flags: int) -> int:
         return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-
-    def close(self) -> None:
-        """Closes it. Closing twice does nothing."""
-        if self.fd >= 0:
-            self._closed(self.fd)
-        super().close()
 
     def _opener(self) -> Process:
         """The process that opened the file.
@@ -155,10 +148,8 @@ class KfdFile(Node):
 class RenderFile(Node):
     """/dev/dri/renderD*."""
 
-    def __init__(
-        self, path: str, gpu: Gpu, process: Callable[[], Process | None], closed: Callable[[int], None]
-    ) -> None:
-        super().__init__(path, process, closed)
+    def __init__(self, path: str, gpu: Gpu, process: Callable[[], Process | None]) -> None:
+        super().__init__(path, process)
         self.gpu = gpu
 
     def _opener(self) -> Process:

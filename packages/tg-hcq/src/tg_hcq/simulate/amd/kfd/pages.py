@@ -7,23 +7,11 @@ import errno
 import os
 from typing import Final
 
-from ....core.fileio import FileIO
 from ...engine import Memory
 from .cards import PAGE
 
 _PUNCH_HOLE: Final = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE (linux/falloc.h)
 _DONTFORK: Final = 10  # MADV_DONTFORK (asm-generic/mman-common.h)
-
-
-class _Descriptor(FileIO):
-    """A copy of a memory's descriptor, to map parts of it."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._source = memory.fd
-        super().__init__("software memory")
-
-    def _open(self, path: str, flags: int) -> int:
-        return os.dup(self._source)
 
 
 class Pool:
@@ -46,7 +34,6 @@ class Pool:
 
     def __init__(self, nbytes: int) -> None:
         self.memory, self.used = Memory(nbytes), 0
-        self._file = _Descriptor(self.memory)
         self._free = [(0, self.memory.nbytes)]
 
     def take(self, nbytes: int) -> int:
@@ -84,12 +71,11 @@ class Pool:
 
     def map(self, address: int, nbytes: int, prot: int, flags: int, offset: int, *, inherit: bool = True) -> int:
         """Maps pages into the process; a child that is forked does not get them without ``inherit``."""
-        found = self._file.mmap(address, nbytes, prot, flags, offset)
+        found = self.memory.map(address, nbytes, prot, flags, offset)
         if not inherit:
             ctypes.CDLL(None).madvise(ctypes.c_void_p(found), ctypes.c_size_t(nbytes), _DONTFORK)
         return found
 
     def close(self) -> None:
-        """Closes the descriptors; what is mapped stays."""
-        self._file.close()
+        """Closes the descriptor; what is mapped stays."""
         self.memory.close()

@@ -114,6 +114,7 @@ class RemoteKfd(System):
     def __init__(self, arch: str = "gfx1100", gpus: int = 1) -> None:
         if arch not in CARDS:
             raise ValueError(f"no card of {arch!r} is played; {', '.join(CARDS)} are")
+        self._files: weakref.WeakSet[RemoteFile] = weakref.WeakSet()
         self._owner = os.getpid()
         self._control, theirs = connection()
         caller, memory = os.pidfd_open(self._owner), os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
@@ -173,7 +174,9 @@ class RemoteKfd(System):
         """
         if path.startswith("/sys/"):
             return TextFile(path, self.ask(Message(Call.TEXT, path=path)).text)
-        return RemoteFile(path, self)
+        file = RemoteFile(path, self)
+        self._files.add(file)
+        return file
 
     def exists(self, path: str) -> bool:
         """Whether the machine has it."""
@@ -202,8 +205,10 @@ class RemoteKfd(System):
         return self.ask(Message(Call.LIST, path=path)).text.split("\n")
 
     def close(self) -> None:
-        """Ends the other process. Closing twice does nothing."""
+        """Ends the other process, and closes its files. Closing twice does nothing."""
         self._end()
+        for file in list(self._files):
+            file.close()
 
 
 def _gone() -> OSError:

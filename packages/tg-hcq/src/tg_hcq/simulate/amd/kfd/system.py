@@ -67,6 +67,7 @@ class KfdSystem(SoftwareSystem):
         self.log: list[str] = []
         self._kfd, self._machines, self._memory = kfd, machines or _machines(arch), memory
         self._render_files: weakref.WeakValueDictionary[int, RenderFile] = weakref.WeakValueDictionary()
+        self._files: weakref.WeakSet[Node] = weakref.WeakSet()
         self._process: Process | None = None
         self.gpus = [Gpu(card, 0x5A10 + 0x1111 * n, RENDER_MINOR + n, large_bar) for n in range(gpus)]
         for path, text in topology.files([(card, g.gpu_id, g.minor) for g in self.gpus], large_bar, kfd >= 17):
@@ -81,12 +82,15 @@ class KfdSystem(SoftwareSystem):
                 self.gpus, self._kfd, self._say, self._render, self._processor, self._memory
             )  # fmt: skip
         opened = self._process
-        return KfdFile(path, lambda: opened, lambda fd: None)
+        file = KfdFile(path, lambda: opened)
+        self._files.add(file)
+        return file
 
     def _opener(self, gpu: Gpu) -> Callable[[str, int], FileIO]:
         def opened(path: str, flags: int) -> FileIO:
-            file = RenderFile(path, gpu, lambda: self._process, lambda fd: None)
+            file = RenderFile(path, gpu, lambda: self._process)
             self._render_files[file.number] = file
+            self._files.add(file)
             return file
 
         return opened
@@ -111,10 +115,12 @@ class KfdSystem(SoftwareSystem):
             report(line)
 
     def close(self) -> None:
-        """Ends the process that uses the cards, and the cards. Closing twice does nothing."""
+        """Ends the process that uses the cards, with its files, and the cards. Closing twice does nothing."""
         process, self._process = self._process, None
         if process is not None and process.process_id == os.getpid():
             process.close()
+        for file in list(self._files):
+            file.close()
         for gpu in self.gpus:
             gpu.close()
 

@@ -7,7 +7,10 @@ specification of it, has a part in the number that comes out.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from ...engine.testing import SINGLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +136,48 @@ def folded(name: str) -> Folded | None:
     """What LLVM computes of an instruction; of a comparison that writes EXEC, what it says of the other."""
     plain = re.sub(r"^v_cmpx_", "v_cmp_", name)
     return FOLDED.get(ALIASES.get(plain, plain))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Sources of which AMD's manual and LLVM say different things; the software GPU does what the manual says.
+
+    Attributes:
+      name: of the instruction, in :data:`FOLDED`.
+      names: all its names.
+      holds: whether the sources are such.
+      example: the patterns of such sources.
+      ieee: IEEE of the MODE register, with which they differ.
+      manual: what the manual says, and where.
+      llvm: what LLVM does, and where.
+    """
+
+    name: str
+    names: str
+    holds: Callable[[Sequence[int]], bool]
+    example: tuple[int, ...]
+    ieee: bool
+    manual: str
+    llvm: str
+
+
+def _zero(x: int) -> bool:
+    return not x & ~SINGLE.sign
+
+
+DIFFERENCES = (
+    Difference(
+        "v_med3_f32", "`v_med3_f32`, with IEEE off in MODE",
+        lambda values: SINGLE.is_nan(values[2]) and not any(map(SINGLE.is_nan, values[:2])),
+        (0x40000000, 0x3F800000, SINGLE.nan), False,
+        "where a source is NaN, the least of the others (RDNA 3, 16.10, V_MED3_F32)",
+        "the greatest of the others, where the third source alone is NaN (`GCNTTIImpl::instCombineIntrinsic`)",
+    ),
+    Difference(
+        "v_fma_legacy_f32", "`v_fma_legacy_f32`, `v_fma_dx9_zero_f32`",
+        lambda values: values[2] == SINGLE.sign and any(map(_zero, values[:2])),
+        (0, 0x3F800000, SINGLE.sign), True,
+        "where a factor is zero, the third source, so -0 for -0 (RDNA 3, 16.10, V_FMA_DX9_ZERO_F32)",
+        "the third source added to +0, so +0 for -0 (`GCNTTIImpl::instCombineIntrinsic`)",
+    ),
+)  # fmt: skip

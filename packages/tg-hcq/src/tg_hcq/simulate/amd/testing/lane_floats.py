@@ -263,29 +263,39 @@ def one(of: Format) -> int:
     return ((1 << of.exponent - 1) - 1) << of.fraction
 
 
+def true_value(name: str, of: Format, x: int) -> Fraction | int:
+    """What a function is of a number, with 60 digits, or the pattern of what is no number or follows no mathematics.
+
+    Args:
+      name: as ``rcp``.
+      of: of its argument and result; subnormal arguments of 32 bits are zeros.
+      x: the pattern of the argument.
+    """
+    x = _flushed(x) if of is SINGLE else x
+    special = _special(name, of, x)
+    if special is not None:
+        return special
+    with localcontext() as context:
+        context.prec = 60
+        return _FUNCTIONS[name](of.value(x))
+
+
 def _functions(kind: str) -> Iterator[Rule]:
     of = FORMATS[kind]
 
-    def function(name: str, compute: Callable[[Fraction], Fraction]) -> Callable[..., int]:
+    def function(name: str) -> Callable[..., int]:
         def found(env: Environment, x: int) -> int:
-            if kind == "f32":
-                x = _flushed(x)
-            special = _special(name, of, x)
-            if special is not None:
-                return special
-            with localcontext() as context:
-                context.prec = 60
-                exact = compute(of.value(x))
-            bits = of.round(exact, x & of.sign if name == "sin" else 0)
+            true = true_value(name, of, x)
+            bits = true if isinstance(true, int) else of.round(true, x & of.sign if name == "sin" else 0)
             return _flushed(bits) if kind == "f32" else bits
 
         return found
 
-    for name, compute in _FUNCTIONS.items():
+    for name in _FUNCTIONS:
         if kind == "f64" and name not in ("rcp", "rsq", "sqrt"):
             continue
         names = "rcp(_iflag)?" if name == "rcp" and kind == "f32" else name
-        yield rule(f"v_{names}_{kind}", [kind], [kind], function(name, compute), fixed=True, ulps=1)
+        yield rule(f"v_{names}_{kind}", [kind], [kind], function(name), fixed=True, ulps=1)
 
 
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")

@@ -33,7 +33,7 @@ class Bench:
     """Executes single instructions of an engine.
 
     Args:
-      engine: native code; not a hostile one.
+      engine: native code; of a hostile one, instructions that do not access memory.
       scalars: a name of scalar registers, where operands may lie.
       masks: a name of scalar registers, where masks may lie.
     """

@@ -1,4 +1,5 @@
-"""Matrix products of a whole wave: WMMA, SWMMAC, MFMA and SMFMAC. Sums are made in one of the orders that are allowed.
+"""Matrix products of a whole wave: WMMA, SWMMAC, MFMA and SMFMAC. Sums are made in one of the orders that are allowed,
+on hostile hardware in any.
 
 Elements of A with the same row, and of B with the same column, lie in one lane of each group of lanes. A group has runs
 of the inner dimension. A routine for each kind of element brings operands into memory; they are multiplied there, and
@@ -24,7 +25,7 @@ from ...architecture import Architecture
 from ...registers import FLOATS, OF_NUMBERS
 from .alu import Lanes, mode
 from .conversions import brain
-from .numbers import narrowed
+from .numbers import narrowed, widened
 from .small import of_byte
 
 _NAME = re.compile(r"v_(s?mfmac?|s?wmmac?)_([a-z]+\d+)_(\d+)x\d+x(\d+)(?:_(\d+)b)?_(.+)")
@@ -250,6 +251,58 @@ def element(e: Emitter, raw: Value, of: str) -> Value:
     return e.convert("sext" if of[0] == "i" else "zext", e.convert("trunc", raw, small), I32)
 
 
+def swapped(k: Value, by: Value) -> Value:
+    """Which term is taken in place of one: two change places."""
+    return k ^ by
+
+
+def first(e: Emitter, last: Value, addend: Value) -> Value:
+    """What a sum begins with: C, or nothing if that comes last."""
+    return e.select(last, e.value(addend.type, -0.0), addend)
+
+
+class _Order:
+    """An order of the terms of a sum of floats on hostile hardware, drawn for each instruction.
+
+    The manuals say what is summed, neither in which order nor how often it is rounded. Terms are taken in an order
+    that is drawn, in groups of 1, 2, 4 … whose sums are added; a group's sum is rounded with each term or once; C comes
+    first of all or last. Products of doubles are rounded with the sum that they are added to.
+    """
+
+    def __init__(self, e: Emitter, product: Product) -> None:
+        self.e, self.product, kind = e, product, product.type.of(product.size)
+        bits, inner = e.drawn(), _log(product.inner)
+        self.swapped = bits & product.inner - 1  # terms change places by their numbers' bits
+        self.group = e.intrinsic("umin", bits >> 16 & 7, inner)
+        self.last = e.compare("ne", bits >> 24 & 1, 0)
+        self.rounds = e.compare("ne", bits >> 25 & 1, 0)
+        e.do(f"%total = alloca {kind}, align 64")
+        e.do(f"%part = alloca {F64.of(product.size)}, align 64")
+
+    def add(self, address: str, factors: Callable[[Value], tuple[Value, Value]]) -> None:
+        """Adds the products of a row of A and all columns of B to what is at an address."""
+        e, wide = self.e, F64.of(self.product.size)
+        kind = self.product.type.of(self.product.size)
+        addend = e.load(kind, address, 4)
+        e.store(first(e, self.last, addend), "%total")
+
+        def group(number: Value) -> None:
+            e.store(e.value(wide, -0.0), "%part")
+
+            def term(k: Value) -> None:
+                x, y = factors(swapped((number << self.group) + k, self.swapped))
+                found = e.intrinsic("fma", widened(e, x, F64), widened(e, y, F64), e.load(wide, "%part"))
+                e.store(e.select(self.rounds, widened(e, narrowed(e, found, kind), F64), found), "%part")
+
+            repeat(e, e.value(I64, 1) << self.group, term)
+            found = widened(e, e.load(kind, "%total"), F64) + e.load(wide, "%part")
+            e.store(narrowed(e, found, kind), "%total")
+
+        repeat(e, e.value(I64, self.product.inner) >> self.group, group)
+        total = e.load(kind, "%total")
+        e.store(e.select(self.last, total + addend, total), address, 4)
+
+
 class Matrix(Handler):
     """A product; operands are the places of D, A, B, and of C or, if it is sparse, of the index."""
 
@@ -368,20 +421,27 @@ class Matrix(Handler):
     def _multiply(self, e: Emitter) -> None:
         p, kind = self.product, self.product.type
         columns, nbytes, size = kind.of(p.size), kind.bits // 8, _log(p.size)
+        order = _Order(e, p) if e.hostile and kind.kind == "f" else None
 
         def row(number: Value) -> None:
             block, i = number >> size, number & p.size - 1
             address = e.at("%d", number * (p.size * nbytes))
 
-            def step(k: Value) -> None:
+            def factors(k: Value) -> tuple[Value, Value]:
                 at = ((block << _log(p.inner)) + k) << size
                 x = e.value(columns, e.load(kind, e.at("%a", (at + i) * nbytes), nbytes))
-                y = e.load(columns, e.at("%b", at * nbytes), nbytes)
+                return x, e.load(columns, e.at("%b", at * nbytes), nbytes)
+
+            def step(k: Value) -> None:
+                x, y = factors(k)
                 total = e.load(columns, address, nbytes)
                 total = e.intrinsic("fma", x, y, total) if kind.kind == "f" else total + x * y
                 e.store(total, address, nbytes)
 
-            repeat(e, e.value(I64, p.inner), step)
+            if order is None:
+                repeat(e, e.value(I64, p.inner), step)
+            else:
+                order.add(address, factors)
 
         repeat(e, e.value(I64, p.blocks * p.size), row)
 

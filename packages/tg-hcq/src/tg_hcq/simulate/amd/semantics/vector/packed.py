@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....engine import F16, F32, I32, I64, Emitter, Value
+from ....engine import F16, F32, F64, I32, I64, Emitter, Value
 from ....engine.handlers import Semantics
 from ...modifiers import Kind
 from .alu import Lanes
 from .floats import extreme, extreme_by_mode
 from .integers import halves, intrinsic, joined, low_bits, operator
-from .numbers import HALF, fused, narrowed, without_subnormals
+from .numbers import HALF, fused, narrowed, widened, without_subnormals
 
 
 def add(to: Lanes) -> None:
@@ -112,13 +112,28 @@ def _dots(to: Lanes) -> None:
 def _of_pairs(e: Emitter, x: Value, y: Value, z: Value) -> Value:
     """The low product is added first, then the high one; subnormal float32 are zero, whatever the mode.
 
-    Sources: RDNA 3, 16.6; LLVM, ``SITargetLowering::performFMACombine`` (of subnormal numbers).
+    Hostile hardware adds the three in any order, and rounds once or twice.
+
+    Sources: RDNA 3, 16.6; LLVM, ``SITargetLowering::performFMACombine`` (of subnormal numbers, and that it is done only
+    where contraction is allowed); the review of that function, D49146 ("this operation only rounds a single time").
     """
     total = without_subnormals(e, z)
+    products = []
     for first, second in zip(halves(e, x), halves(e, y), strict=True):
         left, right = (e.convert("fpext", e.bits(v, F16), F32) for v in (first, second))
-        total = e.intrinsic("fma", left, right, total)
-    return without_subnormals(e, total)
+        products.append((left, right))
+    (a, b), (c, d) = products
+    found = e.intrinsic("fma", c, d, e.intrinsic("fma", a, b, total))
+    if e.hostile:
+        which = e.drawn(total.type.lanes) & 3
+        others = (
+            e.intrinsic("fma", a, b, e.intrinsic("fma", c, d, total)),
+            total + e.intrinsic("fma", a, b, c * d),
+            narrowed(e, widened(e, a * b, F64) + widened(e, c * d, F64) + widened(e, total, F64), F32),
+        )
+        for number, other in enumerate(others):
+            found = e.select(e.compare("eq", which, number), other, found)
+    return without_subnormals(e, found)
 
 
 def dot(bits: int, signed: Sequence[bool]) -> Semantics:

@@ -1,4 +1,4 @@
-"""Reciprocals, roots, powers, logarithms and angles, nearer to the true value than the manuals ask.
+"""Reciprocals, roots, powers, logarithms and angles: nearest to the true value, or near it.
 
 Source: AMD, "RDNA3 Instruction Set Architecture", 16.8 "VOP1 Instructions": the notes on accuracy, on subnormals, which
 those of 32 bits flush whatever the mode is, and on special values. Sines and cosines take turns. Of scalars (``v_s_``):
@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from ....engine import F32, F64, I32, I64, Emitter, Value, scalar
+from ....engine import F16, F32, F64, I32, I64, Emitter, Type, Value, scalar
 from ....engine.handlers import Semantics
 from ...modifiers import Kind
 from .alu import Lanes
-from .numbers import DOUBLE, SINGLE, is_nan, magnitude, narrowed, pattern, power_of_two, raw, widened
+from .bounds import BEYOND, Bound, bound, somewhere
+from .numbers import DOUBLE, SINGLE, is_nan, magnitude, pattern, power_of_two, raw, widened
 
 Function = Callable[[Emitter, Value], Value]
 
@@ -25,17 +26,15 @@ def add(to: Lanes) -> None:
         ("rcp", _reciprocal), ("rsq", _reciprocal_root), ("sqrt", _root), ("exp", _power), ("log", _logarithm),
         ("sin", _sine), ("cos", _cosine),
     ):  # fmt: skip
-        to.op(f"v_{name}_f16", _narrow(of), [Kind.F16], [Kind.F16], fixed=True)
-        to.op(f"v_{name}_f32", _flushing(of), [Kind.F32], [Kind.F32], fixed=True)
-        if name in ("rcp", "rsq", "sqrt"):
-            to.op(f"v_{name}_f64", of, [Kind.F64], [Kind.F64], fixed=True)
-        if name not in ("sin", "cos") and f"v_s_{name}_f32" in to.there:
-            to.to.scalar(f"v_s_{name}_f32", _flushing(of), [scalar(F32)], [scalar(F32)])
-    to.op("v_rcp_iflag_f32", _flushing(_reciprocal), [Kind.F32], [Kind.F32], fixed=True)
-
-
-def _narrow(of: Function) -> Semantics:
-    return lambda e, x: narrowed(e, of(e, widened(e, x, F64)), x.type)
+        for kind, type_of in ((Kind.F16, F16), (Kind.F32, F32), (Kind.F64, F64)):
+            if kind is Kind.F64 and name not in ("rcp", "rsq", "sqrt"):
+                continue
+            semantics = _function(name, of, type_of, bound(name, f"f{type_of.bits}", to.arch))
+            to.op(f"v_{name}_f{type_of.bits}", semantics, [kind], [kind], fixed=True)
+            if kind is Kind.F32 and name == "rcp":
+                to.op("v_rcp_iflag_f32", semantics, [kind], [kind], fixed=True)
+            if kind is Kind.F32 and name not in ("sin", "cos") and f"v_s_{name}_f32" in to.there:
+                to.to.scalar(f"v_s_{name}_f32", semantics, [scalar(F32)], [scalar(F32)])
 
 
 def flushed(e: Emitter, x: Value) -> Value:
@@ -44,8 +43,13 @@ def flushed(e: Emitter, x: Value) -> Value:
     return e.select(tiny, e.bits(raw(e, x) & SINGLE.sign, x.type), x)
 
 
-def _flushing(of: Function) -> Semantics:
-    return lambda e, x: flushed(e, narrowed(e, of(e, widened(e, flushed(e, x), F64)), F32))
+def _function(name: str, of: Function, to: Type, most: Bound) -> Semantics:
+    def semantics(e: Emitter, x: Value) -> Value:
+        wide = widened(e, flushed(e, x) if to == F32 else x, F64)
+        found = somewhere(e, name, wide, of(e, wide), to, most)
+        return flushed(e, found) if to == F32 else found
+
+    return semantics
 
 
 def _reciprocal(e: Emitter, x: Value) -> Value:
@@ -113,15 +117,19 @@ def _turned(e: Emitter, x: Value, first: int) -> Value:
 
 
 def _sine(e: Emitter, x: Value) -> Value:
-    return _within(e, x, _turned(e, x, 0), 0.0)
+    """Zeros have the sign of the argument (IEEE 754-2019, 9.2, ``sinPi``; of -0, 16.8, V_SIN_F32)."""
+    found = _turned(e, x, 0)
+    zero = e.intrinsic("copysign", e.constant(x.type, 0.0), x)
+    return _within(e, x, e.select(e.compare("oeq", found, 0.0), zero, found), 0.0)
 
 
 def _cosine(e: Emitter, x: Value) -> Value:
-    return _within(e, x, _turned(e, x, 1), 1.0)
+    """Zeros are positive (16.8, V_COS_F32: of a quarter turn)."""
+    return _within(e, x, _turned(e, x, 1) + 0.0, 1.0)
 
 
 def _within(e: Emitter, x: Value, found: Value, beyond: float) -> Value:
-    """Beyond 256 turns the result is that of none (16.8, V_SIN_F32, V_COS_F32)."""
-    far = e.compare("ogt", magnitude(e, x), 256.0)
+    """Beyond so many turns the result is that of none (16.8, V_SIN_F32, V_COS_F32)."""
+    far = e.compare("ogt", magnitude(e, x), BEYOND)
     far = far & e.compare("olt", magnitude(e, x), pattern(e, x.type, DOUBLE.infinity))
     return e.select(far, e.constant(x.type, beyond), found)
