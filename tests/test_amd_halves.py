@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,9 +36,10 @@ amdgpu.AMDGPU = dataclasses.replace(amdgpu.AMDGPU, alu=lambda text, u: None)
 """
 
 
-def said(arch: str, plant: str = "") -> str:
-    """What the program prints."""
-    settings = {"DEV": f"MOCKKFD+AMD:LLVM:{arch}", "AMD_HOSTILE": "5", "HCQ_TIMEOUT_MS": "300000"}
+def said(arch: str, cache: Path, plant: str = "") -> str:
+    """What the program prints, with a cache of kernels of its own."""
+    settings = {"DEV": f"MOCKKFD+AMD:LLVM:{arch}", "AMD_HOSTILE": "5", "HCQ_TIMEOUT_MS": "300000",
+                "CACHEDIR": str(cache)}  # fmt: skip
     done = subprocess.run([sys.executable, "-c", PROGRAM.format(plant=plant)], env=os.environ | settings, check=False,
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -46,13 +48,13 @@ def said(arch: str, plant: str = "") -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ["gfx1030", "gfx1100", "gfx1201", "gfx942", "gfx950"])
-def test_every_half_is_rounded_correctly(arch: str) -> None:
-    assert said(arch) == ""
+def test_every_half_is_rounded_correctly(arch: str, tmp_path: Path) -> None:
+    assert said(arch, tmp_path) == ""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
-def test_the_instructions_alone_are_not_enough(arch: str) -> None:
+def test_the_instructions_alone_are_not_enough(arch: str, tmp_path: Path) -> None:
     """With the cards' own instructions for them, reciprocals and roots are wrong."""
-    words = {line.split()[0] for line in said(arch, PLANT).splitlines()}
+    words = {line.split()[0] for line in said(arch, tmp_path, PLANT).splitlines()}
     assert words == {"reciprocal", "quotient", "negated", "root"}

@@ -90,3 +90,25 @@ def test_kernels_and_copies_are_on_the_hosts_clock(tmp_path: Path) -> None:
     for kernel in kernels:
         begun = min(launch["ts"] for launch in launches if launch["name"].endswith(kernel["name"]))
         assert kernel["ts"] >= begun - error and kernel["dur"] > 0
+
+
+def test_kernels_of_a_replay_are_on_the_hosts_clock(tmp_path: Path) -> None:
+    """Each kernel of a graph has its own time, after the launch of the whole."""
+
+    def step(x: Tensor) -> Tensor:
+        return (x - x.mean(axis=1, keepdim=True)).exp2().contiguous().sum(axis=0).realize()
+
+    with Context(DEV=CARDS):
+        recorded, x = TinyJit(step), Tensor(rng.normal(size=(19, 23)).astype(np.float32), device="AMD").realize()
+        for _ in range(4):
+            recorded(x).numpy()
+        with profile(tmp_path / "trace.json") as profiled:
+            recorded(x).numpy()
+    trace = profiled.trace()
+    check_nesting(trace)
+    tracks = spans(trace)
+    (graph,) = [event for event in tracks["host", "MainThread"] if event["name"].startswith("launch graph of")]
+    (label,) = [row["args"]["labels"] for row in trace["traceEvents"] if row["name"] == "process_labels"]  # type: ignore[attr-defined]
+    kernels, error = tracks["AMD", "compute queue"], float(label.split()[2])
+    assert len({kernel["name"] for kernel in kernels}) > 1 and profiled.lost == 0
+    assert all(kernel["ts"] >= graph["ts"] - error and kernel["dur"] > 0 for kernel in kernels)

@@ -12,7 +12,7 @@ from tools.amd_instructions import ARCHS, executed
 
 from tg_hcq.simulate.amd.testing import reached
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "packages" / "tg-hcq" / "tests" / "simulate"
 FILES = [HERE / f"test_amd_{name}.py" for name in (
     "crossing", "lanes", "matrices", "memory", "programs", "scalars", "small_floats", "waves", "hostile",
 )]  # fmt: skip
