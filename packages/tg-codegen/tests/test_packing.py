@@ -130,3 +130,18 @@ def test_the_first_loop_of_as_many_iterations_as_there_are_threads_is_divided() 
         assert planner.divided(loops) == left
     planner = CPUPlanner(nest, replace(CPU, threads=3))
     assert [a.extent for a in planner.divided(loops)] == [2, *(a.extent for a in loops[1:])]
+
+
+@pytest.mark.parametrize(
+    ("rows", "l2_kb", "copied"), [(32, 512, False), (64, 512, False), (256, 512, True), (32, 256, True)]
+)  # fmt: skip
+def test_what_stays_in_the_cache_is_packed_if_many_tiles_read_it(rows: int, l2_kb: int, copied: bool) -> None:
+    """128 terms of 512 columns are half of the second-level cache, or all of it."""
+    columns = 512
+    left = ST((rows, 1, 128)).expand((rows, columns, 128))
+    right = ST((1, 128, columns)).permute((0, 2, 1)).expand((rows, columns, 128))
+    total = A.reduce(A.alu(Ops.MUL, A.load(1, F32, left), A.load(2, F32, right)), Ops.ADD, (2,))
+    sizes = (rows * columns, rows * 128, 128 * columns)
+    stored = A.sink((A.store(0, ST((rows, columns, 1)), total),), tuple(BufferArg(F32, n) for n in sizes))
+    target = Target(vector_bytes=64, registers=32, threads=2, l1_bytes=48 << 10, l2_bytes=l2_kb << 10)
+    assert bool(packs([str(action) for action in heuristic(lower(stored), target)])) is copied

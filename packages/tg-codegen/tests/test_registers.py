@@ -105,3 +105,10 @@ def test_a_window_with_gaps_has_few_vectors_and_many_rows() -> None:
 def test_vectors_are_kept_beside_a_scalar_that_is_read_ahead() -> None:
     assert best_tile(60, 8, 16, window=SlidingWindow(3), folds=True) == RegisterTile(10, 1), "12 would spill"
     assert best_tile(12, 1, 17, window=SlidingWindow(3), folds=True) == RegisterTile(12, 1)
+
+
+def test_few_tiles_of_rows_read_vectors_that_are_far_apart_as_they_lie() -> None:
+    assert best_tile(32, 32, 32) == best_tile(64, 32, 32) == RegisterTile(4, 4)
+    for rows in (32, 64):  # in tiles of four rows they would be packed, or read from the second-level cache too often
+        assert best_tile(rows, 32, 32, packed_from=16) == RegisterTile(8, 2)
+    assert best_tile(128, 32, 32, packed_from=16) == best_tile(128, 32, 32)

@@ -296,3 +296,45 @@ def test_a_gradient_computes_only_what_leads_to_its_targets() -> None:
     between.register_hook(lambda grad: kept.append(1.0))
     (found,) = (start * between).sum().gradient(start)
     assert found.tolist() == [6.0, 8.0] and not kept, "no target is behind it"
+
+
+@pytest.mark.parametrize("way", ["turned", "batches", "both", "written before", "of a view"])
+@pytest.mark.parametrize(("count", "rows"), [(32, 8), (37, 11)])
+def test_products_with_what_does_not_change(way: str, count: int, rows: int, backend: str) -> None:
+    """Of many steps: operands are copied into another layout first. They are right however they lie in memory."""
+    n = 7
+    w, x, h = normal(n, n) / 3, normal(count, rows, n), normal(rows, n)
+
+    def in_halves(f: Callable[..., Any], first: Tensor, parts: Tensor) -> tuple[Tensor, Tensor]:
+        """By two loops, of fewer steps each: nothing is copied."""
+        half, begun = scan(f, first, parts[: count // 2])
+        last, ended = scan(f, half, parts[count // 2 :])
+        return last, begun.cat(ended, dim=0)
+
+    def through(run: Callable[..., tuple[Any, Tensor]]) -> list[Any]:
+        weight, parts, first = (Tensor(array, requires_grad=True) for array in (w, x, h))
+        kept = weight.detach().clone().realize()
+        if way == "written before":  # what was written before the loop is what it reads
+            kept[2] = 1.0
+        wide = Tensor.cat(weight, weight * 2, dim=1).realize()
+
+        def step(state: Tensor, part: Tensor) -> tuple[Tensor, Tensor]:
+            if way == "turned":
+                new = state @ weight.T
+            elif way == "batches":
+                new = (state.reshape(1, rows, n) @ Tensor.stack(weight, weight.T).transpose(1, 2)).sum(0)
+            elif way == "both":
+                new = state @ weight.T + (state * 0.5) @ weight
+            elif way == "written before":
+                new = state @ kept.T + state @ weight.T
+            else:
+                new = state @ wide[:, 3 : 3 + n].T
+            new = (new + part).tanh()
+            return new, new * part
+
+        last, ys = run(step, first, parts)
+        (last.sum() + (ys * ys).sum()).backward()
+        return [last, ys, parts.grad, first.grad, weight.grad]
+
+    for got, want in zip(through(scan), through(in_halves), strict=True):
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=2e-4, atol=2e-4)

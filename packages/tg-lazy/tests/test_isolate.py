@@ -6,7 +6,8 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops, Storage, schedule
-from tg_lazy.graph.isolate import bases_first, isolate
+from tg_lazy.graph.isolate import OFTEN, bases_first, isolate
+from tg_lazy.graph.operand_layout import LEAST_READS
 from tg_shape import Variable
 
 
@@ -76,3 +77,29 @@ def test_a_long_chain_takes_no_recursion() -> None:
     for _ in range(20_000):
         node = node.alu(Ops.ADD, x)
     assert len(bases_first(isolate([node], [x]).outputs)) == 20_001
+
+
+def product(x: LazyBuffer, w: LazyBuffer, rows: int) -> LazyBuffer:
+    """``x @ w.T``."""
+    n, k = w.shape
+    left = x.reshape((rows, 1, k)).expand((rows, n, k))
+    return left.alu(Ops.MUL, w.reshape((1, n, k)).expand((rows, n, k))).reduce(Ops.ADD, (2,))
+
+
+def test_operands_of_products_are_laid_out_for_many_times() -> None:
+    x, w = hole(LEAST_READS, 7), memory(5, 7)
+    part = isolate([product(x, w, LEAST_READS)], [x], OFTEN)
+    (copy,) = part.captured
+    assert copy.op is Ops.CONTIGUOUS and copy.srcs[0].base is w, "a copy of its own, made outside"
+    (of_it,) = part.placeholders
+    (reads,) = [src for node in bases_first(part.outputs) for src in node.srcs if src.base is of_it]
+    assert reads.st.views[0].strides == (0, 1, 5)
+
+
+@pytest.mark.parametrize(("rows", "times"), [(LEAST_READS - 1, OFTEN), (LEAST_READS, OFTEN - 1)])
+def test_operands_of_products_stay_where_it_does_not_pay(rows: int, times: int) -> None:
+    x, w = hole(rows, 7), memory(5, 7)
+    assert isolate([product(x, w, rows)], [x], times).captured == (w,)
+    turned = memory(7, 5)
+    x = hole(LEAST_READS, 7)
+    assert isolate([product(x, turned.permute((1, 0)), LEAST_READS)], [x], OFTEN).captured == (turned,)

@@ -37,6 +37,9 @@ class CPUCosts:
     far_load: float = number(
         1.0, "cycles", "a vector that is read from the second-level cache, in order",
         "Intel: 64 bytes a cycle between the caches since Haswell, of which half lasts; probe `reads`")  # fmt: skip
+    late_line: float = number(
+        0.4, "cycles", "more, of a line of the second-level cache that prefetchers do not foresee",
+        "steps of 32x128 by 128x512 in a loop, in tiles of 4 by 4 and 8 by 2")  # fmt: skip
     reload: float = number(
         0.625, "cycles", "a vector that an unrolled loop reads again for each row, for it does not fit the registers",
         "rows `conv` of the bench held to AVX2")  # fmt: skip
@@ -102,6 +105,13 @@ class CPUCosts:
     thread_work: int = number(
         1 << 15, "operations", "of a kernel, below which waking threads costs more than it saves",
         "waking a thread takes 5 to 10 microseconds, in which a core does 2 operations a cycle; probe `threads`",
+    )  # fmt: skip
+    panel_reads: int = number(
+        8, "reads", "of a vector that is far from the next one, from which on it is packed",
+        "a load and a store beside that many lines that come late from the last cache")  # fmt: skip
+    near_panel_reads: int = number(
+        16, "reads", "of such a vector of an operand that stays in the second-level cache, from which on it is packed",
+        "products of 16 to 128 rows by 128x512 and 256x256: multiply-adds hide those lines, but not copying them",
     )  # fmt: skip
     private_reads: int = number(
         256, "reads", "of a panel, from which on each thread packs one for itself rather than waiting for the others",

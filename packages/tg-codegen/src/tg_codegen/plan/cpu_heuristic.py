@@ -256,7 +256,7 @@ class CPUPlanner(Packer):
                     upper(rows.extent), wide, self.target.registers, widest=self.widest(lanes, vectors),
                     window=self.shared_window(rows, body), masked=any(masked(n, rows.var) for n in body),
                     turned=self.turned(rows, lanes, inner), lanes=self.width(lanes), copies=self.target.copies,
-                    costs=self.target.cpu, folds=self.target.folds)
+                    costs=self.target.cpu, folds=self.target.folds, packed_from=self.shared_from(lanes, vectors))
                 by_strips = [] if instruction else strips(self.nest, rows.var, lanes.var, tile, self.target)
                 if by_strips:
                     self.do_all(by_strips)
@@ -289,6 +289,13 @@ class CPUPlanner(Packer):
                 if many > 1 and self.cut(root.var, many, Kind.UPCAST):
                     left //= many
         self.unroll_small(tile.rows * tile.vectors, tile.vectors)
+
+    def shared_from(self, lanes: Root, vectors: list[Node]) -> int:
+        """How many tiles of rows share a copy of a vector, where it may as well be read as it lies; else 0."""
+        packed = None if self.contracted else next((n for n in vectors if self.scattered(n, lanes)), None)
+        if packed is None or coefficient(packed.arg[1], lanes.var) != 1 or not self.resident(packed):
+            return 0
+        return self.packed_from(packed)
 
     def every_row(self, strided: Node, reusing: list[Root], vectors: int) -> bool:
         """Puts all rows of several short dimensions in one tile; False where they do not fit.

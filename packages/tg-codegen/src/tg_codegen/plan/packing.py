@@ -99,7 +99,7 @@ class Packer(Planner):
             nbytes = held([*local, *together], windowed(load, self.nest)) * load.dtype.itemsize
             strided = coefficient(load.arg[1], lanes.var) != 1 or self.contracted
             most = self.panel_most if strided else min(self.target.l2_bytes // 2, self.panel_most)
-            if not serial or reads < (2 if strided else 8) or nbytes > most:
+            if not serial or reads < (2 if strided else self.packed_from(load)) or nbytes > most:
                 continue
             if not self.scattered(load, lanes):
                 continue
@@ -138,6 +138,16 @@ class Packer(Planner):
         if 1 < together < panels.extent:
             self.do(Split(panels.name, together, Kind.LOOP))
         return self.nest.axis(panels.name)
+
+    def packed_from(self, load: Node) -> int:
+        """How often a vector that need not be gathered is read, at the least, for packing it to pay."""
+        costs = self.target.cpu
+        return costs.near_panel_reads if self.resident(load) else costs.panel_reads
+
+    def resident(self, load: Node) -> bool:
+        """Whether all of an operand stays in the second-level cache, beside as much."""
+        elements = prod(upper(self.nest.roots[r].extent) for r in load.free)
+        return elements * load.dtype.itemsize <= self.target.l2_bytes // 2
 
     def pack_rows(self, rows: Root, reduced: Root) -> None:
         """Packs the rows' operand along the reduction, where a matrix instruction would read it with a stride."""

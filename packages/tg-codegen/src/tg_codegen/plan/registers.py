@@ -52,7 +52,7 @@ class SlidingWindow:
 def best_tile(
     rows: int, vectors: int, registers: int, *, widest: int = UNLIMITED, most: int = MANY_ROWS,
     window: SlidingWindow = SlidingWindow(), masked: bool = False, turned: int = 0, lanes: int = 16,
-    copies: int = COPIES, costs: CPUCosts = USUAL, folds: bool = False,
+    copies: int = COPIES, costs: CPUCosts = USUAL, folds: bool = False, packed_from: int = 0,
 ) -> RegisterTile:
     """The register tile that takes the fewest cycles for each result, by what the machine's instructions cost.
 
@@ -71,6 +71,8 @@ def best_tile(
       copies: few copies, of one multiplication.
       costs: of instructions and memory.
       folds: a multiply-add may read an operand from memory, which then needs no register.
+      packed_from: how many tiles of rows read a vector, at the least, for it to be packed: a copy that they share. With
+        fewer its lines are read as they lie, far apart. 0 where it makes no difference.
     """
     def unrolled(tile: RegisterTile) -> int:
         return window.terms if tile.rows * tile.vectors * window.terms <= copies else 1
@@ -100,6 +102,10 @@ def best_tile(
         scalars = tile.rows if terms == 1 else min(tile.rows, window.reach(tile.rows) / terms)
         again = 0 if kept(tile) else (terms if gap == 1 else min(terms, tile.rows // gap)) - 1
         reads = scalars * costs.load + tile.vectors * (costs.far_load + costs.reload * again)
+        if packed_from:
+            count = -(-rows // tile.rows)
+            copied = (costs.far_load + costs.store + costs.iteration) / count
+            reads += tile.vectors * (copied if count >= packed_from else costs.late_line)
         turns = costs.iteration / terms if gap > 1 else 0.0  # what is left is too little to hide the loops around
         return tile.rows * tile.vectors / gap / costs.units + reads + turns
 

@@ -128,7 +128,7 @@ def run(
     own_ys = [y for y in dict.fromkeys(steps.y_out) if y not in placed]
     outputs = [*steps.carry_out, *own_ys]
     given = [*steps.carry_in, *steps.x_in, *(one.placeholder for one in earlier)]
-    part = isolate(outputs, given)
+    part = isolate(outputs, given, length)
     reached = set(bases_first(part.outputs))
     first, move = (length - 1, -1) if reverse else (0, 1)
     sources: list[LazyBuffer] = []
