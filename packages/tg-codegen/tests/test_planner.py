@@ -19,6 +19,7 @@ from tg_codegen.machine.limits import accumulators
 from tg_codegen.machine.target import SCRATCH_BYTES
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind, Nest, NodeOp
+from tg_codegen.nest.text import parse_nest
 from tg_codegen.plan.actions import apply
 from tg_codegen.plan.cpu_heuristic import CPUPlanner
 from tg_codegen.plan.heuristic import loop_actions
@@ -288,6 +289,48 @@ def test_convolutions_fit(shape: tuple[int, ...], target: Target, gradient: bool
     spec = compile_ast(convolution(shape, gradient), LLVMRenderer(target))
     assert not spec.fallback
     assert 0 < accumulators(spec.uops, target.vector_bytes) <= target.registers
+
+
+STRIDED = """
+buffer float32*{outputs}
+buffer float32*3885
+buffer float32*1344
+dim[16] i0
+dim[2] i1
+dim[{wide}] i2
+dim[3] r0 reduced
+dim[4] r1 reduced
+dim[7] r2 reduced
+for[16] i0 of i0 by 1: loop
+for[2] i1 of i1 by 1: loop
+for[{wide}] i2 of i2 by 1: loop
+for[3] r0 of r0 by 1: reduce
+for[4] r1 of r1 by 1: reduce
+for[7] r2 of r2 by 1: reduce
+%0 = load[1, i1*370 + r0*1295 + r1*185 + i2*2 + r2] float32
+%1 = load[2, i0*84 + r0*28 + r1*7 + r2] float32
+%2 = mul float32 (%0, %1)
+%3 = reduce[add, r0, r1, r2] float32 (%2)
+store[0, i0*{plane} + i1*{wide} + i2] %3 over i0, i1, i2
+"""
+"""A convolution of three channels by a window of 4 by 7, two pixels apart, to 16 channels."""
+
+
+@pytest.mark.parametrize(("registers", "unrolled"), [(16, False), (32, True)])
+def test_a_window_is_unrolled_where_its_vectors_stay_in_registers(registers: int, unrolled: bool) -> None:
+    """Or else its innermost dimension stays a loop, around a tile with several vectors."""
+    target = Target(vector_bytes=32, registers=registers, threads=1, folds=True)
+    nest = parse_nest(STRIDED.format(wide=90, plane=180, outputs=16 * 180))
+    nest = apply(nest, loop_actions(nest, target))
+    assert [a.kind for a in nest.axes if a.root.name == "r2"] == [Kind.UNROLL if unrolled else Kind.REDUCE]
+    assert unrolled or [a for a in nest.axes if a.root.name == "i0" and a.kind is Kind.UPCAST], "one vector"
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal(3885).astype(np.float32), rng.standard_normal(1344).astype(np.float32)
+    out = bytearray(16 * 180 * 4)
+    interpret(linearize(emit_nest(nest, target)), [out, bytearray(x.tobytes()), bytearray(w.tobytes())], {})
+    windows = np.lib.stride_tricks.sliding_window_view(x.reshape(3, 7, 185), (4, 7), axis=(1, 2))[:, ::2, ::2]
+    want = np.einsum("chwij,ocij->ohw", windows[:, :2, :90], w.reshape(16, 3, 4, 7))
+    np.testing.assert_allclose(np.frombuffer(out, np.float32).reshape(want.shape), want, rtol=1e-4, atol=1e-4)
 
 
 def test_a_kernel_that_is_far_too_long_is_planned_again_with_fewer_copies(monkeypatch: pytest.MonkeyPatch) -> None:

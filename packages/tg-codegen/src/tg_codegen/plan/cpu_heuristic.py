@@ -288,7 +288,8 @@ class CPUPlanner(Packer):
                 many = min(self.width(root), FEW_ROWS, power_below(max(1, left)))
                 if many > 1 and self.cut(root.var, many, Kind.UPCAST):
                     left //= many
-        self.unroll_small(tile.rows * tile.vectors, tile.vectors)
+        if tile.unrolled:
+            self.unroll_small(tile.rows * tile.vectors, tile.vectors)
 
     def shared_from(self, lanes: Root, vectors: list[Node]) -> int:
         """How many tiles of rows share a copy of a vector, where it may as well be read as it lies; else 0."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..machine.costs import CPUCosts
 from ..machine.target import COPIES
+from ..nest.interior import LEAST_INTERIOR
 
 UNLIMITED = 1 << 30
 USUAL = CPUCosts()
@@ -17,10 +18,18 @@ MANY_ROWS = 14
 
 @dataclass(frozen=True, slots=True)
 class RegisterTile:
-    """A register tile: ``rows`` scalars are multiplied with ``vectors`` vectors."""
+    """A register tile: ``rows`` scalars are multiplied with ``vectors`` vectors.
+
+    Attributes:
+      rows: how many scalars.
+      vectors: how many vectors.
+      unrolled: whether a short window is unrolled around it; where its vectors would be read again with every row, a
+        loop that has them in registers for one term may take less.
+    """
 
     rows: int
     vectors: int
+    unrolled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +73,8 @@ def best_tile(
       most: how many rows a tile may have.
       window: iterations of a reduction that are unrolled if that makes few copies, and in which rows read the same
         scalars. Its vectors are kept where they fit, or else read again with every row.
-      masked: the scalars of the rows are masked; an unrolled window knows where.
+      masked: the scalars of the rows are masked; an unrolled window knows where, and other tiles have none only where
+        there are so many that those inside are apart from the first and the last one.
       turned: terms of the reduction, where it counts beside them that rows are transposed to be stored, which for
         each lane takes a store of every power of two of which the rows are the sum; else 0.
       lanes: of a vector.
@@ -75,7 +85,7 @@ def best_tile(
         fewer its lines are read as they lie, far apart. 0 where it makes no difference.
     """
     def unrolled(tile: RegisterTile) -> int:
-        return window.terms if tile.rows * tile.vectors * window.terms <= copies else 1
+        return window.terms if tile.unrolled and tile.rows * tile.vectors * window.terms <= copies else 1
 
     def apart(tile: RegisterTile) -> int:
         """Of how many products of an unrolled window one is left: all tiles have the same places if they are whole."""
@@ -89,6 +99,8 @@ def best_tile(
     def fits(tile: RegisterTile) -> bool:
         if tile.rows * tile.vectors > copies or (masked and tile.rows > FEW_ROWS and unrolled(tile) == 1):
             return False
+        if masked and not tile.unrolled and rows // tile.rows - 2 < LEAST_INTERIOR:
+            return False  # every tile would ask for the masks
         beside = 1 if folds and unrolled(tile) > 1 else tile.vectors
         return kept(tile) or tile.rows * tile.vectors + beside + 1 <= registers
 
@@ -118,7 +130,7 @@ def best_tile(
         """Cycles for each term of a result that is wanted; of tiles that cost as much, the larger one."""
         results, waste = tile.rows * tile.vectors, partial(vectors, tile.vectors)
         if apart(tile) > 1 and (rest := rows % tile.rows):  # little code, of no more rows than are left
-            waste *= (rows - rest + tile.rows * term(RegisterTile(rest, tile.vectors)) / term(tile)) / rows
+            waste *= (rows - rest + tile.rows * term(replace(tile, rows=rest)) / term(tile)) / rows
         else:
             waste *= partial(rows, tile.rows)
         latency = max(1.0, costs.slack * costs.in_flight / results)
@@ -129,7 +141,8 @@ def best_tile(
     if window.apart > 1:
         counts.update(range(window.apart, MANY_ROWS + 1, window.apart))
     options = (
-        RegisterTile(r, v) for r in sorted(counts) for v in (1, 2, 3, 4, 6)
+        RegisterTile(r, v, unrolled) for r in sorted(counts) for v in (1, 2, 3, 4, 6)
+        for unrolled in ((True, False) if window.terms > 1 else (True,))
         if r <= min(rows, most) and v <= min(vectors, widest)
     )
     return min(filter(fits, options), key=cost, default=RegisterTile(1, 1))
