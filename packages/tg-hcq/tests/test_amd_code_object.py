@@ -8,10 +8,13 @@ from functools import cache
 
 import pytest
 
+from tg_hcq.amd import AMDDevice
 from tg_hcq.amd.architecture import NAMES
 from tg_hcq.amd.code_object import args_layout, check_file, kernel, metadata
 from tg_hcq.amd.msgpack import unpack
 from tg_hcq.core.relocations import MACHINES
+from tg_hcq.simulate.amd.kfd import KfdSystem
+from tg_runtime import DevEntry
 from tg_runtime.host.elf import ELFError, Layout, parse
 
 llvm = pytest.importorskip("llvmlite.binding", reason="LLVM compiles the code objects")
@@ -130,6 +133,14 @@ def test_damaged_files_raise_and_nothing_else() -> None:
             args_layout("twice", told, kernel("twice", descriptor, arch).kernarg)
         except (ELFError, KeyError):
             continue
+
+
+@pytest.mark.parametrize("magic", [b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"])
+def test_bundles_of_several_code_objects(magic: bytes) -> None:
+    device = AMDDevice("AMD", DevEntry("AMD", arch="gfx1100"), system=KfdSystem("gfx1100"))
+    with pytest.raises(ELFError, match="--no-gpu-bundle-output"):
+        device.runtime("twice", magic + bytes(200))
+    device.close()
 
 
 def test_damaged_messages() -> None:

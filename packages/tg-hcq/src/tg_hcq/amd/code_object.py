@@ -60,6 +60,21 @@ class Kernel:
     user_sgprs: int
 
 
+def refuse_bundle(lib: bytes) -> None:
+    """Does nothing if a file is no bundle of code objects, as ``hipcc --genco`` writes.
+
+    Source: LLVM, "Clang Offload Bundler": the magic strings.
+
+    Raises:
+      ELFError: if it is one; the message says how to take one out.
+    """
+    if lib.startswith((b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")):
+        raise ELFError(
+            "a bundle of code objects for several cards, which has to be taken apart: clang-offload-bundler --unbundle,"
+            " or compile with --no-gpu-bundle-output"
+        )
+
+
 def check_file(file: ELFFile, architecture: Architecture, *, sramecc: bool = False, xnack: bool = False) -> None:
     """Does nothing if a code object is for this architecture.
 

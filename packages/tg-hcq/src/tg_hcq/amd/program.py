@@ -17,7 +17,7 @@ from ..core.scratch import ADDRESS
 from ..core.upload import UploadedCode
 from ..headers.amd import pm4
 from .architecture import Architecture
-from .code_object import Kernel, args_layout, check_file, kernel, metadata
+from .code_object import Kernel, args_layout, check_file, kernel, metadata, refuse_bundle
 from .kfd.topology import Node
 from .queues.aql import AQLQueue
 from .queues.compute import ComputeQueue
@@ -64,6 +64,7 @@ class AMDProgram(HCQProgram):
     def __init__(
         self, device: HCQCompiled, architecture: Architecture, card: Node, name: str, lib: bytes, *, xnack: bool = False
     ) -> None:  # fmt: skip
+        refuse_bundle(lib)
         layout = parse(lib, MACHINES)
         check_file(layout.file, architecture, sramecc=card.sramecc, xnack=xnack)
         told = metadata(layout.file).get(name, {})
