@@ -138,6 +138,7 @@ def test_damaged_files_raise_and_nothing_else() -> None:
 @pytest.mark.parametrize("magic", [b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"])
 def test_bundles_of_several_code_objects(magic: bytes) -> None:
     device = AMDDevice("AMD", DevEntry("AMD", arch="gfx1100"), system=KfdSystem("gfx1100"))
+    assert device.runtime is not None
     with pytest.raises(ELFError, match="--no-gpu-bundle-output"):
         device.runtime("twice", magic + bytes(200))
     device.close()

@@ -289,7 +289,7 @@ def test_lanes_give_one_another_words(arch: str, lanes: int, seed: int) -> None:
 
 
 @needs_llvm
-@pytest.mark.parametrize(("arch", "lanes"), [("gfx1100", 64), ("gfx1030", 32), ("gfx942", 64)])
+@pytest.mark.parametrize(("arch", "lanes"), [("gfx1100", 64), ("gfx1030", 32), ("gfx942", 64), ("gfx950", 64)])
 def test_swizzled_lanes(arch: str, lanes: int) -> None:
     rng = random.Random(7)
     quads = [0x8000 | rng.getrandbits(8) for _ in range(2)]

@@ -222,7 +222,7 @@ def test_branches_look_at_all_of_vcc(arch: str, lanes: int, vcc: int) -> None:
 
 @needs_llvm
 @pytest.mark.parametrize(("arch", "lanes"), ARCHS)
-def test_branches_look_at_the_mask(arch: str, lanes: int) -> None:
+def test_branches_look_at_the_mask_and_at_scc(arch: str, lanes: int) -> None:
     """And one that looks at nothing."""
     bed = Bed(arch, lanes)
     mask, kind = ("exec", "b64") if lanes == 64 else ("exec_lo", "b32")
@@ -232,6 +232,16 @@ def test_branches_look_at_the_mask(arch: str, lanes: int) -> None:
         s_branch one
         s_add_u32 s4, s4, 1
       one:
+        s_cmp_eq_u32 s6, 0
+        s_cbranch_scc0 wrong
+        s_cbranch_scc1 equal
+        s_add_u32 s4, s4, 2
+      equal:
+        s_cmp_lg_u32 s6, 0
+        s_cbranch_scc1 wrong
+        s_cbranch_scc0 none
+        s_add_u32 s4, s4, 4
+      none:
         s_mov_{kind} {mask}, 0
         s_cbranch_execnz wrong
         s_cbranch_execz two
@@ -262,8 +272,8 @@ IDLE = {
                "/global_wbinv scope:SCOPE_DEV/s_prefetch_data s[0:1], 0x0, null, 0/s_prefetch_data_pc_rel 0x0, null, 0"
                "/s_prefetch_inst s[0:1], 0x0, null, 0/s_prefetch_inst_pc_rel 0x0, null, 0"
                "/s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)/s_waitcnt 0x0",
-    "gfx942": "ds_nop/v_nop/s_dcache_inv/s_dcache_inv_vol/s_dcache_wb/s_dcache_wb_vol/s_setprio 0x1/s_sleep 0x2"
-              "/s_wakeup/buffer_inv sc1/buffer_wbl2 sc1",
+    "gfx942": "ds_nop/v_nop/s_waitcnt vmcnt(0) lgkmcnt(0)/s_barrier/s_dcache_inv/s_dcache_inv_vol/s_dcache_wb"
+              "/s_dcache_wb_vol/s_setprio 0x1/s_sleep 0x2/s_wakeup/buffer_inv sc1/buffer_wbl2 sc1",
 }  # fmt: skip
 IDLE["gfx950"] = IDLE["gfx942"]
 """What changes no register and no memory: waits, hints, and caches that the machine has not."""
