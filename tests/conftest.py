@@ -29,7 +29,16 @@ def repository() -> Path:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of the repository, to be damaged."""
-    copy = tmp_path / "tree"
+    return _copied(tmp_path / "tree")
+
+
+@pytest.fixture(scope="module")
+def module_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository that the tests of a module damage together."""
+    return _copied(tmp_path_factory.mktemp("module") / "tree")
+
+
+def _copied(copy: Path) -> Path:
     copy.mkdir()
     unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*_cache", "dist", "site")
     for name in (*_PARTS, *_FILES):
@@ -41,7 +50,7 @@ def tree(tmp_path: Path) -> Path:
     return copy
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run() -> Run:
     """Run a program in a folder whose packages come first on the import path; returns the completed process.
 
