@@ -20,7 +20,7 @@ from tg_codegen.machine.target import SCRATCH_BYTES
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind, Nest, NodeOp
 from tg_codegen.nest.text import parse_nest
-from tg_codegen.plan.actions import apply
+from tg_codegen.plan.actions import Partial, apply
 from tg_codegen.plan.cpu_heuristic import CPUPlanner
 from tg_codegen.plan.heuristic import loop_actions
 from tg_codegen.plan.vocabulary import parse_loop
@@ -289,6 +289,14 @@ def test_convolutions_fit(shape: tuple[int, ...], target: Target, gradient: bool
     spec = compile_ast(convolution(shape, gradient), LLVMRenderer(target))
     assert not spec.fallback
     assert 0 < accumulators(spec.uops, target.vector_bytes) <= target.registers
+
+
+@pytest.mark.parametrize(("rows", "terms", "cut"), [(32, 4096, True), (32, 1024, False), (61, 3001, True)])
+def test_what_every_panel_walks_across_stays_in_the_cache(rows: int, terms: int, cut: bool) -> None:
+    """Scores by values, as in attention: the scores and a panel of values take most of the cache, or little of it."""
+    target = Target(vector_bytes=32, registers=16, threads=1, l1_bytes=32 << 10, l2_bytes=1 << 20)
+    actions = loop_actions(lower(product(rows, 64, terms, left_turned=True)), target)
+    assert any(isinstance(action, Partial) for action in actions) is cut
 
 
 STRIDED = """

@@ -182,7 +182,9 @@ class Packer(Planner):
 
         A reduction is long if its vectors do not stay in the cache from one row to the next; or if the operand of the
         rows is walked across, and either is larger than the caches, or its neighbours along the reduction fall on so
-        few sets of the cache that they do not stay either. What is walked across serves several panels at once.
+        few sets of the cache that they do not stay either; or if it and a panel together take more than half of the
+        second-level cache, so that what comes in beside drives out what the next panel is to find there. What is walked
+        across serves several panels at once.
         """
         walked = [r for r in self.nest.roots.values() if r.reduce]
         count = self.serial(rows.var)
@@ -200,13 +202,14 @@ class Packer(Planner):
             wide = -(-wide // self.target.line_bytes) * self.target.line_bytes
             beside = tile.rows * max(n.dtype.itemsize for n in body)
         across = [n for n in body if lanes.var not in n.free and coefficient(n.arg[1], rows.var) == 1]
-        held, far = extent, False
+        held, far, crowded = extent, False, False
         for load in across:
             jump = abs(coefficient(load.arg[1], walked[0].var) or 0) * load.dtype.itemsize
             held = min(held, lines_held(jump, self.target))
             nbytes = prod(upper(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
             far |= nbytes > self.target.far_bytes
-        if extent * (wide + beside) <= l2 // 2 and held == extent and not far:
+            crowded |= l2 < 2 * (nbytes + extent * wide) <= 2 * l2
+        if extent * (wide + beside) <= l2 // 2 and held == extent and not far and not crowded:
             return None
         panels = min(costs.group_panels, upper(self.serial(lanes.var)) // self.target.threads) if across else 1
         panels = max(1, panels)
