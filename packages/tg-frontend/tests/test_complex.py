@@ -690,8 +690,8 @@ def test_backward() -> None:
     only: Any = Tensor([1 + 1j], requires_grad=True)
     only.real.sum().backward()
     assert only.grad.tolist() == [1 + 0j] and only.requires_grad_(False).requires_grad is False
-    with pytest.raises(TypeError, match=r"parameter 0 is complex; give its \.real and \.imag"):
-        nn.optim.SGD(iter([z]), lr=0.1)
+    nn.optim.SGD([only.requires_grad_()], lr=0.5).step()
+    assert only.tolist() == [0.5 + 1j]
 
 
 def test_transforms() -> None:
@@ -836,3 +836,37 @@ def test_products_and_blocks_promote_as_those_of_reals() -> None:
     z, one = T([1j, 2.0], dtype="complex64"), T(2.0, dtype="float64")
     assert (z.kron(one).dtype.name, one.kron(z).dtype.name) == ("complex128", "complex128")
     assert (z.block_diag(one).dtype.name, z.block_diag(one.reshape((1, 1))).dtype.name) == ("complex64", "complex128")
+
+
+EDGES = [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 30.0, -30.0, 1e300, -1e300, np.inf, -np.inf, np.nan]
+GRID = np.array([complex(a, b) for a in EDGES for b in EDGES])
+OF_NUMPY = {
+    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "asin": "arcsin", "acos": "arccos", "atan": "arctan",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    "exp exp2 sinh cosh tanh sin cos tan asinh acosh atanh asin acos atan sqrt log log2 log10 log1p abs".split(),
+)
+def test_every_pair_of_places_is_as_numpy_has_it(name: str) -> None:
+    """Zeros of both signs, cuts, infinities and NaN: C99's Annex G. Of what stands beside a NaN the sign is open."""
+    with np.errstate(all="ignore"):
+        want = getattr(np, OF_NUMPY.get(name, name))(GRID)
+    got = getattr(Tensor(GRID), name)().numpy()
+    for at, g, w in zip(GRID, got, want, strict=True):
+        for mine, theirs, beside in ((g.real, w.real, w.imag), (g.imag, w.imag, w.real)):
+            if np.isnan(theirs) or np.isinf(theirs):
+                mine, theirs = (abs(mine), abs(theirs)) if np.isnan(beside) else (mine, theirs)
+                np.testing.assert_array_equal(mine, theirs, str(at))
+            else:
+                np.testing.assert_allclose(mine, theirs, rtol=1e-9, err_msg=str(at))
+                assert mine or np.isnan(at) or np.signbit(mine) == np.signbit(theirs), (at, g, w)
+
+
+def test_next_to_one_the_slope_of_atanh_is_there() -> None:
+    z = Tensor(np.array([1 + 1e-170j, -1 - 3e-170j, 1 - 1e-200j]), requires_grad=True)
+    values = z.atanh()
+    np.testing.assert_allclose(values.numpy(), np.arctanh(z.numpy()), rtol=1e-14)
+    values.imag.sum().backward()
+    assert z.grad is not None and np.isfinite(values.detach().numpy()).all()

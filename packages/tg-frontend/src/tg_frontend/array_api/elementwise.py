@@ -18,7 +18,7 @@ def _unary(name: str, method: Callable[[Tensor], Tensor]) -> Callable[[Tensor], 
         return method(tensor(x, name))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Of each element: see :meth:`Tensor.{method.__name__}`."
+    function.__doc__ = f"Of each element: see :meth:`Tensor.{method.__name__.lstrip('_')}`."
     return function
 
 
@@ -31,6 +31,11 @@ def _binary(name: str, method: Callable[[Tensor, Any], Tensor]) -> Callable[[Any
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Of each pair of elements: see :meth:`Tensor.{method.__name__}`."
     return function
+
+
+def _sign(x: Tensor) -> Tensor:
+    """Of each number its direction, 0 of 0; what is not a number has none, where :meth:`Tensor.sign` gives 0."""
+    return x.isnan().where(x, x.sgn()) if x.dtype.kind in ("float", "complex") else x.sign()
 
 
 abs = _unary("abs", Tensor.abs)
@@ -59,7 +64,7 @@ negative = _unary("negative", Tensor.neg)
 positive = _unary("positive", Tensor.positive)
 reciprocal = _unary("reciprocal", Tensor.reciprocal)
 round = _unary("round", Tensor.round)
-sign = _unary("sign", Tensor.sign)
+sign = _unary("sign", _sign)
 signbit = _unary("signbit", Tensor.signbit)
 sin = _unary("sin", Tensor.sin)
 sinh = _unary("sinh", Tensor.sinh)

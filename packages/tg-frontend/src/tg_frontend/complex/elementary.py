@@ -1,7 +1,7 @@
 """Elementary functions of complex numbers, with the branch cuts of C99's Annex G and numpy.
 
 Sources: W. Kahan, "Branch cuts for complex elementary functions, or much ado about nothing's sign bit", 1987; C99,
-Annex G, for infinite arguments.
+Annex G, for arguments that are infinite or no numbers.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from .algebra import product, quotient
+from .infinite import at_infinity, endless_like, infinite, is_endless, lost, zero_like
 from .parts import Parts, composed, kept
 
 TYPE_CHECKING = False
@@ -49,14 +50,16 @@ def angle(z: Any) -> Any:
 def sgn(z: Any) -> Any:
     a, b = z._parts
     size = modulus(a, b)
-    size = (size == 0).where(1.0, size)
-    return composed(a / size, b / size)
+    nothing = size == 0
+    size = nothing.where(1.0, size)
+    return composed(nothing.where(0.0, a) / size, nothing.where(0.0, b) / size)
 
 
 def exp(z: Any) -> Any:
     a, b = z._parts
     size = a.exp()
-    return composed(size * b.cos(), _defined(size * b.sin(), b, b))  # exp of inf + 0i is real
+    plain = composed(size * b.cos(), _defined(size * b.sin(), b, b))  # exp of inf + 0i is real
+    return _without_direction(plain, a, b, 0.0)
 
 
 def exp2(z: Any) -> Any:
@@ -66,7 +69,15 @@ def exp2(z: Any) -> Any:
 def expm1(z: Any) -> Any:
     a, b = z._parts
     half = (b * 0.5).sin()
-    return composed(a.expm1() * b.cos() - 2.0 * half * half, _defined(a.exp() * b.sin(), b, b))
+    plain = composed(a.expm1() * b.cos() - 2.0 * half * half, _defined(a.exp() * b.sin(), b, b))
+    return _without_direction(plain, a, b, -1.0)
+
+
+def _without_direction(plain: Any, a: Any, b: Any, least: float) -> Any:
+    """A function that turns by ``b`` what grows with ``a``, from ``least`` at -inf: nothing is left to turn there."""
+    high, low = lost(b).logical_and(infinite(a, 1)), lost(b).logical_and(infinite(a, -1))
+    plain = at_infinity(plain, high, math.inf, math.nan)
+    return at_infinity(plain, low, least, zero_like(b))
 
 
 def _scaled(z: Any, factor: float) -> Any:
@@ -124,12 +135,16 @@ def rsqrt(z: Any) -> Any:
 
 def sinh(z: Any) -> Any:
     a, b = z._parts
-    return composed(a.sinh() * b.cos(), _defined(a.cosh() * b.sin(), b, b))
+    plain = composed(a.sinh() * b.cos(), _defined(a.cosh() * b.sin(), b, b))
+    plain = at_infinity(plain, lost(b).logical_and(infinite(a)), math.inf, math.nan)
+    return at_infinity(plain, lost(b).logical_and(a == 0), zero_like(a), math.nan)
 
 
 def cosh(z: Any) -> Any:
     a, b = z._parts
-    return composed(a.cosh() * b.cos(), _defined(a.sinh() * b.sin(), b, a.sign() * b))
+    plain = composed(a.cosh() * b.cos(), _defined(a.sinh() * b.sin(), b, a.sign() * b))
+    plain = at_infinity(plain, lost(b).logical_and(infinite(a)), math.inf, math.nan)
+    return at_infinity(plain, lost(b).logical_and(a == 0), math.nan, 0.0)
 
 
 def tanh(z: Any) -> Any:
@@ -142,7 +157,12 @@ def tanh(z: Any) -> Any:
     edge = 4.0 * b.sin() * b.cos() * (-2.0 * a.abs()).exp()
     pole = t.isinf()
     re = pole.where(rho / pole.logical_and(s != 0).where(s, 1.0), beta * rho * s / below)
-    return composed(far.where(a.sign(), re), far.where(edge, pole.where(0.0, t / below)))
+    plain = composed(far.where(a.sign(), re), far.where(edge, pole.where(0.0, t / below)))
+    plain = at_infinity(plain, lost(b).logical_and(infinite(a)), a.detach().sign(), zero_like(b))
+    known = infinite(a).logical_or(a == 0)
+    plain = at_infinity(plain, lost(b).logical_and(known.logical_not()), math.nan, math.nan)
+    plain = at_infinity(plain, lost(b).logical_and(a == 0), a.detach(), math.nan)
+    return at_infinity(plain, a.isnan().logical_and(b == 0), math.nan, b.detach())
 
 
 def _turned(z: Any) -> Any:
@@ -174,24 +194,33 @@ def _roots(z: Any) -> tuple[Any, Any]:
 
 
 def asin(z: Any) -> Any:
-    a = z._parts[0]
+    a, b = z._parts
     minus, plus = _roots(z)
     both = product(Parts(*minus._parts), Parts(*plus._parts))
     across = product(Parts(minus._parts[0], -minus._parts[1]), Parts(*plus._parts))
-    return composed(a.atan2(both.re), across.im.asinh())
+    plain = composed(a.atan2(both.re), across.im.asinh())
+    x, y = a.detach(), b.detach()
+    plain = at_infinity(plain, is_endless(a, b), x.atan2(y.abs()), endless_like(y))
+    return at_infinity(plain, (a == 0).logical_and(b.isnan()), x, math.nan)
 
 
 def acos(z: Any) -> Any:
     minus, plus = _roots(z)
     across = product(Parts(plus._parts[0], -plus._parts[1]), Parts(*minus._parts))
-    return composed(2.0 * minus._parts[0].atan2(plus._parts[0]), across.im.asinh())
+    plain = composed(2.0 * minus._parts[0].atan2(plus._parts[0]), across.im.asinh())
+    a, b = (part.detach() for part in z._parts)
+    plain = at_infinity(plain, is_endless(a, b), b.abs().atan2(a), -endless_like(b))
+    return at_infinity(plain, (a == 0).logical_and(b.isnan()), math.pi / 2, math.nan)
 
 
 def acosh(z: Any) -> Any:
     a, b = z._parts
     minus, plus = sqrt(composed(a - 1.0, kept(b))), sqrt(composed(a + 1.0, kept(b)))
     across = product(Parts(minus._parts[0], -minus._parts[1]), Parts(*plus._parts))
-    return composed(across.re.asinh(), 2.0 * minus._parts[1].atan2(plus._parts[0]))
+    plain = composed(across.re.asinh(), 2.0 * minus._parts[1].atan2(plus._parts[0]))
+    a, b = a.detach(), b.detach()
+    plain = at_infinity(plain, is_endless(a, b), math.inf, b.atan2(a))
+    return at_infinity(plain, (a == 0).logical_and(b.isnan()), math.nan, math.pi / 2)
 
 
 def asinh(z: Any) -> Any:
@@ -203,9 +232,16 @@ def atanh(z: Any) -> Any:
     right = a >= 0
     size = right.where(a, -a)
     below = (1.0 - size).square() + b.square()
-    re = 0.25 * (4.0 * size / below).log1p()
+    gone = (below == 0).logical_and(b != 0)  # next to 1 the square is too small for a number
+    re = gone.where(-0.5 * (gone.where(b, 1.0).abs() * 0.5).log(), 0.25 * (4.0 * size / gone.where(1.0, below)).log1p())
     re = right.where(re, -re)
-    return composed(re, 0.5 * (2.0 * b).atan2((1.0 - a) * (1.0 + a) - b.square()))
+    plain = composed(re, 0.5 * (2.0 * b).atan2((1.0 - a) * (1.0 + a) - b.square()))
+    a, b = a.detach(), b.detach()
+    long = a.hypot(b)
+    plain = at_infinity(plain, below.detach() == math.inf, a / long / long, plain._parts[1])
+    side = (zero_like(b) + math.pi / 2).copysign(b)
+    plain = at_infinity(plain, is_endless(a, b), zero_like(a), b.isnan().where(math.nan, side))
+    return at_infinity(plain, (a == 0).logical_and(b.isnan()), a, math.nan)
 
 
 def atan(z: Any) -> Any:
