@@ -204,11 +204,12 @@ def test_pictures_of_bytes_are_resized_to_the_bit(backend: str, arguments: dict[
 
 def _mean_of(row: Any, n: int, mode: str) -> Any:
     """A vector with n elements: means weighted by a filter that is as wide as an element stands for."""
-    reach, filter_at = {
+    filters: dict[str, tuple[int, Callable[[float], float]]] = {
         "bilinear": (1, lambda d: 1 - d),
         "bicubic": (2, lambda d: 1.5 * d**3 - 2.5 * d * d + 1 if d < 1 else -0.5 * (d**3 - 5 * d * d + 8 * d - 4)),
-        "lanczos": (3, lambda d: np.sinc(d) * np.sinc(d / 3)),
-    }[mode]
+        "lanczos": (3, lambda d: float(np.sinc(d) * np.sinc(d / 3))),
+    }
+    reach, filter_at = filters[mode]
     step = len(row) / n
     out = []
     for i in range(n):
@@ -228,7 +229,7 @@ def test_antialias_takes_means_of_what_an_element_stands_for(mode: str, size: tu
     for axis, n in enumerate(size, start=2):
         want = np.apply_along_axis(_mean_of, axis, want, n, mode)
     np.testing.assert_allclose(out.numpy(), want, rtol=1e-12, atol=1e-12)
-    ways = RNG.standard_normal(out.shape)  # what is linear is its own derivative
+    ways = RNG.standard_normal(want.shape)  # what is linear is its own derivative
     (slope,) = (out * Tensor(ways)).sum().gradient(t)
     np.testing.assert_allclose((slope.numpy() * x).sum(), (want * ways).sum(), rtol=1e-10)
 

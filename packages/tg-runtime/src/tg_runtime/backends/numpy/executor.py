@@ -95,7 +95,8 @@ def _gather(node: LazyOp, at: Sequence[int]) -> Compute:
         if not len(table):
             return np.zeros(index.shape, table.dtype)
         inside = (index >= 0) & (index < len(table))
-        return np.where(inside, table[np.where(inside, index, 0).astype(np.int64)], table.dtype.type(0))
+        found: Array = np.where(inside, table[np.where(inside, index, 0).astype(np.int64)], table.dtype.type(0))
+        return found
 
     return compute
 
