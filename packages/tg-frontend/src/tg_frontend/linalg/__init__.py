@@ -7,6 +7,7 @@ NaN, and so says it.
 
 from ..keywords import offered
 from ..ops.above import Above
+from ..ops.autocast import adapted_names
 from . import methods
 from .checked import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
 from .cholesky import cholesky, cholesky_inverse, cholesky_solve
@@ -89,4 +90,7 @@ __all__ = [
 
 _ANY = ("cross", "diagonal", "eig", "eigvals", "matmul", "matrix_power", "multi_dot", "vander", "vecdot")
 Above.linalg = methods
-offered(globals(), [name for name in __all__ if name != "LinAlgError"], "linalg", dict.fromkeys(_ANY, "any"))
+_OFFERED = [name for name in __all__ if name != "LinAlgError"]
+offered(globals(), _OFFERED, "linalg", dict.fromkeys(_ANY, "any"))
+# a decomposition is computed whole: its products are not cast
+adapted_names(globals(), [name for name in _OFFERED if name != "matrix_power"], every=True)
