@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,9 +20,8 @@ PLUGIN = reached.__name__
 
 @pytest.mark.slow
 def test_every_instruction_is_executed_by_a_test(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", PLUGIN, *map(str, FILES)]
-    done = subprocess.run(command, env={**os.environ, "AMD_REACHED": str(tmp_path)}, cwd=HERE, capture_output=True,
-                          text=True, check=False)  # fmt: skip
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", PLUGIN, "--reached", str(tmp_path)]
+    done = subprocess.run([*command, *map(str, FILES)], cwd=HERE, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     found, missing = reached.read(tmp_path), dict[str, list[str]]()
     for arch in ARCHS:

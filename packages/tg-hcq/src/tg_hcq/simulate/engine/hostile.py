@@ -75,6 +75,7 @@ class HostileMachine(Machine):
         super().__init__(engine, space, decode, granule, seed, hosts, trace)
         self.waits, self.ordered = waits, ordered
         self.caches = caches or Caches(space, UNITS)
+        self._draws = random.Random(f"draws of {seed}")  # of instructions, apart from what waves and memories do
         self._pending: weakref.WeakKeyDictionary[Wave, list[Pending]] = weakref.WeakKeyDictionary()
         self._ended: weakref.WeakSet[Wave] = weakref.WeakSet()  # whose accesses did not all return
 
@@ -95,7 +96,7 @@ class HostileMachine(Machine):
         group = super().begin(launch, number, slot)
         for wave in group.waves:
             wave.unit = number % self.caches.units
-            wave.put(state.DRAWN, self.rng.getrandbits(64), 2)
+            wave.put(state.DRAWN, self._draws.getrandbits(64), 2)
         return group
 
     def resume(self, groups: list[Group]) -> None:

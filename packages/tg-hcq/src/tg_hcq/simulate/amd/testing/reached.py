@@ -1,6 +1,6 @@
 """Which instructions tests execute, by their names: a plugin of pytest, ``-p tg_hcq.simulate.amd.testing.reached``.
 
-Each process of the run writes a file of its own into the folder ``AMD_REACHED``, with a line ``ARCH NAME`` for each.
+Each process of the run writes a file of its own into the folder ``--reached``, with a line ``ARCH NAME`` for each.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from ...engine.code import Code
 from ...engine.state import Status
@@ -23,6 +24,19 @@ _names: set[tuple[str, str]] = set()
 def _of_text(text: str) -> Iterable[str]:
     """The mnemonics of an instruction, or of a pair."""
     return (_SUFFIX.sub("", half.split()[0]) for half in text.split(" :: ") if half)
+
+
+class _Options(Protocol):
+    def addoption(self, *names: str, **how: object) -> None: ...
+
+
+class _Config(Protocol):
+    def getoption(self, name: str) -> object: ...
+
+
+def pytest_addoption(parser: _Options) -> None:
+    """Takes the folder."""
+    parser.addoption("--reached", help="the folder into which the names of executed instructions are written")
 
 
 def pytest_configure() -> None:
@@ -51,10 +65,10 @@ def pytest_configure() -> None:
     Code.enter, Bench.step = entering, stepping  # type: ignore[method-assign, assignment]
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: _Config) -> None:
     """Writes the file."""
     lines = sorted(f"{arch} {name}\n" for arch, name in _names)
-    (Path(os.environ["AMD_REACHED"]) / f"{os.getpid()}.txt").write_text("".join(lines), encoding="utf-8")
+    (Path(str(config.getoption("--reached"))) / f"{os.getpid()}.txt").write_text("".join(lines), encoding="utf-8")
 
 
 def read(folder: Path) -> dict[str, set[str]]:
@@ -67,4 +81,4 @@ def read(folder: Path) -> dict[str, set[str]]:
     return found
 
 
-__all__ = ["pytest_configure", "pytest_unconfigure", "read"]
+__all__ = ["pytest_addoption", "pytest_configure", "pytest_unconfigure", "read"]
