@@ -32,10 +32,10 @@ def tree(tmp_path: Path) -> Path:
     return _copied(tmp_path / "tree")
 
 
-@pytest.fixture(scope="module")
-def module_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the repository that the tests of a module damage together."""
-    return _copied(tmp_path_factory.mktemp("module") / "tree")
+@pytest.fixture(scope="session")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Makes a copy of the repository that several tests damage together."""
+    return lambda: _copied(tmp_path_factory.mktemp("copy") / "tree")
 
 
 def _copied(copy: Path) -> Path:
