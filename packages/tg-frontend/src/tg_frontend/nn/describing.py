@@ -40,7 +40,7 @@ def _arguments(obj: Any) -> str:
             continue
         else:
             value = getattr(obj, name)
-            if name in _SELDOM and value == usual.get(name, value):
+            if name in _SELDOM and not isinstance(value, Tensor) and value == usual.get(name, value):
                 continue
         if name == "bias":
             value = value is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..tensor import Tensor
 from . import functional
 from .applied import Applied
+from .functional.dropping import probability
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
 class InTraining(Applied):
     """A layer that tells its function whether it trains: as ``Tensor.training`` says, or the setting ``training``."""
+
+    def _check(self) -> None:
+        if "p" in self._known:
+            probability(vars(self)["p"], type(self).__name__)
 
     def forward(self, *operands: Any, **named: Any) -> Any:
         """What the function makes of ``x``."""

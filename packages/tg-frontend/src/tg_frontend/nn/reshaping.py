@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..tensor import Tensor
 from .applied import Applied
+from .functional.dropping import probability
 
 
 class Flatten(Applied):
@@ -44,6 +45,9 @@ class Dropout(Applied):
     _method = Tensor.dropout
     in_place = True
     positional = ("p",)
+
+    def _check(self) -> None:
+        probability(vars(self)["p"], "Dropout")
 
 
 class MaxPool2d(Applied):

@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 
 from tg_dtype import dtypes
-from tg_runtime import capturing
 
 from ..array.array import A
+from ..memory.realization import readable
 from .axes import broadcast_tensors
 from .counting import MOST, SMALL, TRIALS, accepted, deviance, log_root, proposal, searched, stirling_error
 from .elementary import exp, log, log1p, sqrt
@@ -57,7 +57,7 @@ def binomial(x: A, prob: A) -> A:
     rare = turned.where(1 - one, one)
     large = trials * rare >= SMALL
     some = others = 1
-    if not capturing():
+    if readable(good.lazydata):
         if good.logical_not().any().item():
             raise ValueError("binomial: trials are whole numbers from 0, and probabilities between 0 and 1")
         some, others = int(large.any().item()), int(large.logical_not().any().item())

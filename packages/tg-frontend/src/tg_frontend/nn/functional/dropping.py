@@ -14,7 +14,22 @@ _SATURATED = -1.7580993408473766
 _LEAST = 1e-20  # below which a random number is not taken, so that it has a logarithm
 
 
-def _probability(p: float, what: str) -> None:
+def probability(p: float, what: str) -> None:
+    """Sees to it that a number is a probability.
+
+    Raises:
+      TypeError: if it is no number.
+      ValueError: if it is below 0 or above 1.
+
+    Example:
+      >>> from tg_frontend.nn.functional.dropping import probability
+      >>> probability(1.5, "dropout")
+      Traceback (most recent call last):
+      ...
+      ValueError: dropout: 1.5 is not a probability
+    """
+    if not hasattr(p, "__float__"):
+        raise TypeError(f"{what}: {p!r} is not a probability, but a {type(p).__name__}")
     if not 0 <= p <= 1:
         raise ValueError(f"{what}: {p!r} is not a probability")
 
@@ -35,7 +50,7 @@ def dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def _dropped(x: Tensor, p: float, training: bool, unbatched: int, what: str) -> Tensor:
-    _probability(p, what)
+    probability(p, what)
     if x.ndim not in (unbatched, unbatched + 1):
         raise ValueError(f"{what}: input of shape {x.shape}; {unbatched} or {unbatched + 1} axes are wanted")
     lead = x.shape[:1] if x.ndim == unbatched else x.shape[:2]
@@ -112,7 +127,7 @@ def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = False) -> Tensor:
       >>> len(set(F.alpha_dropout(Tensor.ones(1000), training=True).tolist()))
       2
     """
-    _probability(p, "alpha_dropout")
+    probability(p, "alpha_dropout")
     return _alpha_dropped(x, p, training, x.shape)
 
 
@@ -128,7 +143,7 @@ def feature_alpha_dropout(x: Tensor, p: float = 0.5, training: bool = False) -> 
       >>> F.feature_alpha_dropout(Tensor.ones(2, 3, 4)).shape
       (2, 3, 4)
     """
-    _probability(p, "feature_alpha_dropout")
+    probability(p, "feature_alpha_dropout")
     if training and x.ndim < 2:
         raise ValueError(f"feature_alpha_dropout: input of shape {x.shape} has no axis of channels")
     return _alpha_dropped(x, p, training, (*x.shape[:2], *(1,) * (x.ndim - 2)))

@@ -109,6 +109,8 @@ class Muon(Elementwise):
         momentum = group.number("momentum", g.dtype)
         mean = state["momentum_buffer"] * momentum + g * (1 - momentum)
         way = g * (1 - momentum) + mean * momentum if group["nesterov"] else mean
+        if 0 in x.shape:
+            return x, {"momentum_buffer": mean}
         matrix = way.reshape(way.shape[0], -1)
         rows, columns = (int(size) for size in matrix.shape)
         adjust = group["adjust_lr_fn"] or "original"
