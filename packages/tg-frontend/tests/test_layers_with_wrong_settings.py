@@ -41,3 +41,22 @@ def test_binomial_under_vmap() -> None:
     np.testing.assert_array_equal(ones.numpy(), trials.numpy())
     halves: Any = vmap(lambda n: n.binomial(Tensor(0.5)))(Tensor.full((400,), 100.0))
     assert 45 < halves.numpy().mean() < 55
+
+
+def test_betas_in_one_tensor() -> None:
+    x, y = (Tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    for weight, betas in ((x, Tensor([0.5, 0.75])), (y, (0.5, 0.75))):
+        optimizer = nn.optim.Adam([weight], lr=0.1, betas=betas)  # type: ignore[arg-type]
+        for _ in range(3):
+            optimizer.zero_grad()
+            (weight * weight).sum().backward()
+            optimizer.step()
+    np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=1e-6)
+    with pytest.raises(TypeError, match="Adam: betas are two numbers"):
+        nn.optim.Adam([x], betas=Tensor([0.5, 0.75, 0.9]))  # type: ignore[arg-type]
+
+
+def test_an_older_word_that_is_a_tensor() -> None:
+    for value, want in ((True, 2.5), (False, 5.0)):
+        loss = nn.MSELoss(size_average=Tensor(value))
+        assert loss(Tensor([1.0, 2.0]), Tensor([0.0, 0.0])).item() == want

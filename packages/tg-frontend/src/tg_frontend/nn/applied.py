@@ -52,7 +52,7 @@ class Applied(Module):
         given.update({spelled[key]: value for key, value in kwargs.items()})
         inplace = given.pop("inplace", False)
         older = given.pop("size_average", None), given.pop("reduce", None)
-        if older != (None, None):
+        if any(one is not None for one in older):
             given["reduction"] = older_reduction(*older)
         missing = [p.name for p in own if p.default is Parameter.empty and p.name not in given]
         if missing:

@@ -27,7 +27,12 @@ def pair(betas: Pair, b1: float | None, b2: float | None, owner: str) -> Pair:
     Example:
       >>> pair((0.9, 0.999), 0.5, None, "Adam")
       (0.5, 0.999)
+      >>> from tg_frontend import Tensor
+      >>> [beta.item() for beta in pair(Tensor([0.5, 0.75]), None, None, "Adam")]
+      [0.5, 0.75]
     """
+    if isinstance(betas, Tensor) and betas.shape == (2,):
+        betas = tuple(betas.unbind())
     if not isinstance(betas, (tuple, list)):
         raise TypeError(f"{owner}: betas are two numbers, got {betas!r}; b1 and b2 are given by name")
     given = dict(enumerate(betas)) | {n: value for n, value in ((0, b1), (1, b2)) if value is not None}
