@@ -60,7 +60,8 @@ def test_transpose(n: int, blocks: int, dtype: DType) -> None:
 
 @pytest.mark.parametrize("dtype", [dtypes.int8, dtypes.int16, F32], ids=str)
 @pytest.mark.parametrize(
-    ("n", "blocks", "group"), [(1, 1, 4), (2, 3, 2), (4, 2, 4), (8, 1, 2), (16, 1, 4), (2, 1, 8), (4, 1, 3)])
+    ("n", "blocks", "group"),
+    [(1, 1, 4), (2, 3, 2), (4, 2, 4), (8, 1, 2), (16, 1, 4), (2, 1, 8), (4, 1, 3), (4, 1, 5), (8, 2, 3)])
 def test_groups_stay_together(n: int, blocks: int, group: int, dtype: DType) -> None:
     source = np.arange(n * n * blocks * group).astype(dtype.name)
     found = run(transpose(vectors(n, n * blocks * group, dtype), group), source.tobytes(), dtype.itemsize)

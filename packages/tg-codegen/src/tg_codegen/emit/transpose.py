@@ -35,7 +35,8 @@ def transpose(vectors: Sequence[UOp], group: int = 1) -> list[UOp]:
     n, lanes = len(vectors), vectors[0].dtype.count // group
     if n & (n - 1) or lanes % n:
         raise ValueError(f"{n} vectors of {lanes} lanes are not transposed by halves")
-    unit = min(n, max(1, INTERLEAVED_BYTES // (group * vectors[0].dtype.scalar().itemsize)))
+    fitting = max(1, INTERLEAVED_BYTES // (group * vectors[0].dtype.scalar().itemsize))
+    unit = min(n, 1 << (fitting.bit_length() - 1))
     stages = n.bit_length() - 1
     inside = unit.bit_length() - 1
     now = list(vectors)
