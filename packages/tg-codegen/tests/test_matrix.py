@@ -234,14 +234,19 @@ def test_not_where_nothing_would_be_packed() -> None:
     assert not matrices(emit_nest(planned(product(2, 64, 64), WIDE), WIDE))
 
 
+@pytest.mark.parametrize("a", [dtypes.uint8, dtypes.int8], ids=str)
 @pytest.mark.parametrize(("m", "n", "k"), [(2, 160, 64), (5, 331, 71), (7, 128, 19)])
-def test_a_few_rows_share_what_is_packed(m: int, n: int, k: int) -> None:
-    ast = product(m, n, k, a=dtypes.uint8, b=dtypes.int8, acc=dtypes.int32)
+def test_a_few_rows_read_the_wide_operand_once(m: int, n: int, k: int, a: DType) -> None:
+    """Nothing is packed: a vector of the instruction is woven in registers, from one of each of its rows."""
+    ast = product(m, n, k, a=a, b=dtypes.int8, acc=dtypes.int32)
     sink = emit_nest(planned(ast, WIDE), WIDE)
-    assert matrices(sink) and any(u.op is UOps.SCRATCH for u in sink.toposort())
+    loads = [u for u in sink.toposort() if u.op is UOps.LOAD and u.dtype == dtypes.int8.vec(16)]
+    assert matrices(sink) and loads and {u.src[0].op for u in loads} == {UOps.PARAM}
     rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 256, (m, k)).astype(np.uint8), rng.integers(-128, 128, (k, n)).astype(np.int8)
+    x = rng.integers(0, 256, (m, k)).astype(np.uint8).astype(a.name)
+    y = rng.integers(-128, 128, (k, n)).astype(np.int8)
     out = np.zeros((m, n), np.int32)
+    verify(sink)
     interpret(linearize(sink), [z.data.cast("B") for z in (out, x, y)], {})
     np.testing.assert_array_equal(out, x.astype(np.int32) @ y.astype(np.int32))
 

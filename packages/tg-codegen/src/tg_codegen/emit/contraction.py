@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tg_shape import Variable, sint
+from tg_shape import Variable, coefficient, sint
 
 from ..ir.matrix import MatrixInstruction
 from ..ir.uop import UOp
 from ..nest.env import Env
 from ..nest.matrix_products import instruction_for, paired_instruction_for
-from ..nest.nest import Axis, Kind, Node
+from ..nest.nest import Axis, Kind, Node, NodeOp
 from .domain import fixed
 from .scope import Context
+from .vectors import woven
 from .whole import Whole
 
 
@@ -57,13 +58,26 @@ def contraction(
     if whole.domain.guard(every, roots) != 1:
         return None
     operands = []
+    apart = instruction.threads == 1 and terms is None and in_rows(whole, b, columns, axis)
     for operand, fragment, lanes, number in ((a, 0, rows, 0), (b, 1, columns, 1)):
         elements = instruction.fragments[fragment]
+        if apart and operand is b:
+            operands.append(woven([
+                whole.value(b, env.open(axis.name, axis.root, axis.stride, term), context).broadcast(fixed(columns))
+                for term in range(fixed(axis))]))
+            continue
         place = elements.place(whole.symbols.several(f"{axis.name}_element", elements.count), whole.launch.warp)
         at = env if lanes is None else moved(env, lanes, place[number])
         at = at.open(axis.name, axis.root, axis.stride, place[1 - number])
         operands.append(whole.value(operand, at, context).broadcast(elements.count))
     return Contraction(instruction, *operands)
+
+
+def in_rows(whole: Whole, node: Node, columns: Axis, axis: Axis) -> bool:
+    """Whether an operand is read from where its lanes are neighbours in memory, and the terms of one lane lie apart."""
+    loads = [n for n in node.toposort() if n.op is NodeOp.LOAD and columns.root in n.free]
+    return bool(loads) and not any(n in whole.staged for n in node.toposort()) and all(
+        coefficient(load.arg[1], columns.root) == 1 and coefficient(load.arg[1], axis.root) != 1 for load in loads)
 
 
 def moved(env: Env, axis: Axis, value: sint) -> Env:

@@ -423,16 +423,18 @@ class CPUPlanner(Packer):
 def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
     """Actions for a nest on a target.
 
-    Matrix instructions take their second operand packed: a plan with them is refused if it packs nothing. Where lanes
-    along several dimensions cost about the same, each is planned, and what comes of it decides; so it is where some
-    threads would have much less to do than others.
+    Matrix instructions take their second operand packed, or woven from rows: a plan with them that does neither is
+    refused. Where lanes along several dimensions cost about the same, each is planned, and what comes of it decides; so
+    it is where some threads would have much less to do than others.
     """
     if target.matrices:
         actions = interleaved(nest, target)
         if actions:
             return actions
-        actions = CPUPlanner(nest, target, matrices=True).planned()
-        if any(isinstance(a, Pack) for a in actions) and any(contracts(a) for a in actions):
+        planner = CPUPlanner(nest, target, matrices=True)
+        actions = planner.planned()
+        packed = planner.woven or any(isinstance(a, Pack) for a in actions)
+        if packed and any(contracts(a) for a in actions):
             return actions
     first = CPUPlanner(nest, target)
     first.planned()

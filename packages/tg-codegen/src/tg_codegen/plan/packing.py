@@ -94,6 +94,9 @@ class Packer(Planner):
             if self.contracted and dtypes.is_int(load.dtype):  # multiplied one by one, integers take 32 bits each
                 rows = [a for a in self.nest.axes if a.kind is Kind.UPCAST and a.root not in load.free]
                 reads *= prod(upper(a.extent) for a in rows)
+                if again == 1 and reads > 1 and coefficient(load.arg[1], lanes.var) == 1:
+                    self.woven = True  # read once: its rows are woven in registers
+                    return
             if any(not isinstance(a.extent, int) for a in (*local, *together)):
                 continue
             nbytes = held([*local, *together], windowed(load, self.nest)) * load.dtype.itemsize

@@ -45,13 +45,15 @@ class Planner(ABC):
     """Collects actions for one nest.
 
     Attributes:
+      contracted: whether a matrix instruction takes several terms at a time.
+      woven: whether it takes them from rows of the second operand that are not packed.
       evenly: whether a loop is divided among threads only if none is idle for long then, where there is such a loop.
     """
 
     def __init__(self, nest: Nest, target: Target, matrices: bool = False, evenly: bool = False) -> None:
         self.nest, self.target, self.matrices, self.evenly = nest, target, matrices, evenly
         self.actions: list[LoopAction] = []
-        self.contracted = False
+        self.contracted = self.woven = False
         nodes = nest.nodes()
         self.loads = loads_of(nest)
         self.reductions = [n for n in nodes if n.op is NodeOp.REDUCE]
