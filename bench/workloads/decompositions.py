@@ -66,6 +66,21 @@ def singular(library: Any, a: Any) -> Any:
     return (u * s) @ vh
 
 
+def squared(library: Any, a: Any) -> Any:
+    """The square of a matrix, made of its eigenvalues and eigenvectors, whose signs do not matter then.
+
+    It is made symmetric first: libraries differ in which triangle gets the gradient.
+    """
+    values, vectors = library.linalg.eigh((a + library.transposed(a)) / 2)
+    return (vectors * values**2) @ library.transposed(vectors)
+
+
+def stretched(library: Any, a: Any) -> Any:
+    """A matrix whose singular values are the cubes of those of another."""
+    u, s, vh = library.linalg.svd(a, full_matrices=False)
+    return (u * s**3) @ vh
+
+
 def eigenvalues(library: Any, a: Any) -> Any:
     """Magnitudes of the eigenvalues in order, times the lengths of the eigenvectors, which are 1."""
     values, vectors = library.linalg.eig(a)
@@ -111,3 +126,8 @@ def register(registry: Registry) -> None:
             f"gradient of solve, float32 {n}", "decompositions", partial(few_sides, n),
             lambda library, a, b: library.linalg.solve(a, b), (n, SIDES), tolerance=2e-2, goals=(Goal("torch", 0.2),),
         )  # fmt: skip
+        for name, arrays, function in (("eigh", symmetric, squared), ("svd", general, stretched)):
+            registry.gradient(
+                f"gradient of {name}, float32 {n}", "decompositions", partial(arrays, n), function, (n, n),
+                tolerance=2e-2, goals=(Goal("torch", 0.2),),
+            )  # fmt: skip

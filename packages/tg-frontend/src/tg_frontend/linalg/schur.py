@@ -1,15 +1,16 @@
 """Schur's form of general matrices: Hessenberg's form by reflections, then the QR algorithm with Wilkinson's shifts.
 
 Real matrices are taken for complex ones, so one shift at a time is enough. Each step of the algorithm factors the whole
-matrix less its shifts, Q @ R, by rotations, and multiplies the factors the other way round; every diagonal block that
-has come apart has a shift of its own, so all blocks, and all matrices, converge side by side. Sources: Golub and Van
-Loan, "Matrix Computations", 4th edition, sections 7.4.2 (reflections), 7.5 (shifts, deflation) and 7.6.4
-(eigenvectors); the occasional other shift: Wilkinson and Reinsch, "Handbook for Automatic Computation II", 1971,
-contribution II/15.
+matrix less its shifts, Q @ R, by rotations, and applies these to R and to the vectors from the right: n at n elements
+each, where a product with Q would cost n for each element. Every diagonal block that has come apart has a shift of its
+own, so all blocks, and all matrices, converge side by side. Sources: Golub and Van Loan, "Matrix Computations", 4th
+edition, sections 7.4.2 (reflections), 7.5 (shifts, deflation) and 7.6.4 (eigenvectors); the occasional other shift:
+Wilkinson and Reinsch, "Handbook for Automatic Computation II", 1971, contribution II/15.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tg_dtype import dtypes
@@ -112,17 +113,22 @@ def _shifts(h: Tensor, small: Tensor, number: Tensor) -> Tensor:
     return each.gather(1, end)
 
 
-def _rotated(h: Tensor, small: Tensor) -> tuple[Tensor, Tensor]:
-    """Q and R of matrices that have one diagonal of elements below the middle one, by one rotation after another."""
+def _rotated(h: Tensor, small: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """R of matrices that have one diagonal of elements below the middle one, by one rotation of rows after another.
+
+    Returns:
+      R; and the rotations (n, count, 1), c and s: of rows x and y they make c* x + s* y and c y - s x. The last one, of
+      a row that is not there, leaves the other as it is.
+    """
     count, n, _ = h._ints()
-    place = numbers(2 * n, h.real)
-    one = eye(n, h.real).expand(count, n, n)
-    both = Tensor.cat(h, Tensor.complex(one, one * 0), dim=2).transpose(0, 1)  # (n, count, 2 n)
-    tiny = small.transpose(0, 1).unsqueeze(2)
+    place = numbers(n, h.real)
+    rows = h.real.transpose(0, 1).contiguous(), h.imag.transpose(0, 1).contiguous()
+    ends = Tensor.ones(count, 1, dtype=dtypes.bool, device=small.device)
+    alone = Tensor.cat(small, ends, dim=1).transpose(0, 1).unsqueeze(2).contiguous()
 
     def step(state: Any, part: Any) -> tuple[Any, Any]:
-        top, (k, re, im, apart) = Tensor.complex(*state), part
-        row = Tensor.complex(re, im)
+        top, (k, apart) = Tensor.complex(*state), part
+        row = Tensor.complex(*(_next(part, k, n) for part in rows))
         x = (place == k).where(top, 0).sum(1, keepdim=True)
         y = apart.where(0, (place == k).where(row, 0).sum(1, keepdim=True))
         most = x.abs().maximum(y.abs())
@@ -132,13 +138,47 @@ def _rotated(h: Tensor, small: Tensor) -> tuple[Tensor, Tensor]:
         size = rests.where(1, (_square(x) + _square(y)).sqrt())
         c, s = rests.where(1, x / size), rests.where(0, y / size)
         done = c.conj() * top + s.conj() * row
-        return _pair(c * row - s * top), _pair(done)
+        return _pair(c * row - s * top), (_pair(done), _pair(c), _pair(s))
 
-    rows = (numbers(n - 1, h.real), both.real[1:].contiguous(), both.imag[1:].contiguous(), tiny.contiguous())
-    last, done = scan(step, (both.real[0].contiguous(), both.imag[0].contiguous()), rows)
-    parts = (Tensor.cat(d, t.unsqueeze(0), dim=0).transpose(0, 1) for d, t in zip(done, last, strict=True))
-    found = Tensor.complex(*parts)
-    return found[:, :, n:].mH, _cleared(found[:, :, :n], 0)
+    start = rows[0][0].contiguous(), rows[1][0].contiguous()
+    _, (done, c, s) = scan(step, start, (numbers(n, h.real), alone))
+    r = Tensor.complex(*(part.transpose(0, 1) for part in done))
+    return _cleared(r, 0), Tensor.complex(*c), Tensor.complex(*s)
+
+
+def _next(rows: Tensor, k: Tensor, n: int) -> Tensor:
+    """Row k + 1 of (n, count, m); the last one once more where there is none."""
+    return rows.index_select(0, (k + 1).minimum(n - 1).reshape((1,))).squeeze(0)
+
+
+def _turned(columns: Sequence[Tensor], c: Tensor, s: Tensor) -> list[Tensor]:
+    """Matrices times the adjoint of rotations of rows: what :func:`_rotated` did, from the right.
+
+    Args:
+      columns: for each matrix the real and the imaginary part of its columns, (n, count, m).
+      c: see :func:`_rotated`.
+      s: see there.
+
+    Returns:
+      The parts, as ``columns``.
+    """
+    n = columns[0]._ints()[0]
+
+    def step(state: Any, part: Any) -> tuple[Any, Any]:
+        k, *turn = part
+        c, s = Tensor.complex(*turn[:2]), Tensor.complex(*turn[2:])
+        kept: list[Tensor] = []
+        done: list[Tensor] = []
+        for place in range(0, len(columns), 2):
+            x = Tensor.complex(*state[place : place + 2])
+            y = Tensor.complex(*(_next(part, k, n) for part in columns[place : place + 2]))
+            kept += _pair(c.conj() * y - s.conj() * x)
+            done += _pair(c * x + s * y)
+        return tuple(kept), tuple(done)
+
+    start = tuple(part[0].contiguous() for part in columns)
+    _, done = scan(step, start, (numbers(n, columns[0]), *_pair(c), *_pair(s)))
+    return list(done)
 
 
 def schur(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -154,20 +194,23 @@ def schur(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     bound = _STEPS * n
 
     def step(state: Any) -> Any:
-        h, z = Tensor.complex(*state[:2]), Tensor.complex(*state[2:4])
+        h, z = Tensor.complex(*state[:2]), state[2:4]  # columns of z
         small = _negligible(h)
         shift = _shifts(h, small, state[4]).diag_embed()
-        q, r = _rotated(h - shift, small)
-        return *_pair(_cleared(r @ q, -1) + shift), *_pair(z @ q), state[4] + 1
+        r, c, s = _rotated(h - shift, small)
+        re, im, *z = _turned([*(part.permute(2, 0, 1).contiguous() for part in _pair(r)), *z], c, s)
+        h = Tensor.complex(re.permute(1, 2, 0), im.permute(1, 2, 0))
+        return *_pair(_cleared(h, -1) + shift), *z, state[4] + 1
 
     def goes_on(state: Any) -> Tensor:
         left: Tensor = _negligible(Tensor.complex(*state[:2])).logical_not().any()
         on: Tensor = left & (state[4] < bound)
         return on
 
-    start = (*_pair(h), *_pair(z), Tensor(0, dtype=dtypes.int32, device=a.device))
+    columns = (part.permute(2, 0, 1) for part in _pair(z))
+    start = (*_pair(h), *columns, Tensor(0, dtype=dtypes.int32, device=a.device))
     found = while_loop(goes_on, step, tuple(part.contiguous() for part in start))
-    h, z = Tensor.complex(*found[:2]), Tensor.complex(*found[2:4])
+    h, z = Tensor.complex(*found[:2]), Tensor.complex(*(part.permute(1, 2, 0) for part in found[2:4]))
     return _cleared(h, 0), z, _negligible(h).all(1)
 
 
