@@ -65,6 +65,7 @@ def test_odd_shapes(shape: tuple[int, ...], backend: str) -> None:
     np.testing.assert_array_equal(t.tile(2, 1, 3).numpy(), np.tile(x, (2, 1, 3)))
     np.testing.assert_array_equal(t.kron(Tensor([1.0, 2.0])).numpy(), np.kron(x, np.array([1, 2], np.float32)))
     for parts in (1, 3, 4) if shape else ():
+        assert [got.shape for got in t.tensor_split(Tensor(parts))] == [got.shape for got in t.tensor_split(parts)]
         for got, want in zip(t.tensor_split(parts), np.array_split(x, parts), strict=True):
             np.testing.assert_array_equal(got.numpy(), want)
 
@@ -85,6 +86,7 @@ BAD: dict[str, tuple[Callable[[Tensor], Any], type[Exception], str]] = {
     "hsplit": (lambda t: t.hsplit(2), ValueError, "no 2 equal parts"),
     "vsplit": (lambda t: t[0].vsplit(1), ValueError, "at least 2 axes"),
     "tensor_split": (lambda t: t.tensor_split(0), ValueError, "0 is not a number of parts"),
+    "tensor_split at nothing": (lambda t: t.tensor_split(None), TypeError, "places are integers, got None"),
     "block_diag": (lambda t: t.block_diag(Tensor.zeros(1, 1, 1)), ValueError, "matrices are wanted"),
     "outer": (lambda t: t.outer(t), ValueError, "a vector is wanted"),
     "mm": (lambda t: t.mm(t[0]), ValueError, "a matrix is wanted"),

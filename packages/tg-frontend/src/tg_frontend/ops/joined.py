@@ -86,14 +86,16 @@ def column_stack(x: A, *others: Any) -> A:
     return out
 
 
-def tensor_split(x: A, indices: int | Sequence[int], dim: int = 0) -> tuple[A, ...]:
+def tensor_split(x: A, indices: int | Sequence[int] | A, dim: int = 0) -> tuple[A, ...]:
     """Parts along an axis: so many, the first ones larger by 1 where they are not equal; or cut at positions.
 
     Args:
-      indices: the number of parts, or where the second and later ones begin; what lies beyond the axis is its end.
+      indices: the number of parts, or where the second and later ones begin; what lies beyond the axis is its end. A
+        tensor of either is read at once.
 
     Raises:
       ValueError: if there is no axis, or the number of parts is not positive.
+      TypeError: if places are no integers.
       IndexError: if the axis is out of range.
 
     Example:
@@ -107,12 +109,13 @@ def tensor_split(x: A, indices: int | Sequence[int], dim: int = 0) -> tuple[A, .
     if x.ndim == 0:
         raise ValueError("tensor_split: a tensor of shape () has no axis to split")
     length = value_of(x.shape[axis], x.shape)
+    indices = indices.tolist() if hasattr(indices, "tolist") else indices
     if isinstance(indices, int):
         if indices <= 0:
             raise ValueError(f"tensor_split: {indices} is not a number of parts")
         size, more = divmod(length, indices)
         return split(x, [size + (n < more) for n in range(indices)], axis)
-    if any(not isinstance(cut, int) for cut in indices):
+    if not isinstance(indices, (tuple, list)) or any(not isinstance(cut, int) for cut in indices):
         raise TypeError(f"tensor_split: places are integers, got {indices!r}")
     cuts = [min(max(cut + length if cut < 0 else cut, 0), length) for cut in indices]
     bounds = list(zip([0, *cuts], [*cuts, length], strict=True))
