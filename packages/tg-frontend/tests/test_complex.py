@@ -864,6 +864,19 @@ def test_every_pair_of_places_is_as_numpy_has_it(name: str) -> None:
                 assert mine or np.isnan(at) or np.signbit(mine) == np.signbit(theirs), (at, g, w)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ["sqrt", "asin", "acos", "atan", "asinh", "acosh", "atanh"])
+def test_numbers_next_to_the_largest_are_not_infinite(name: str, dtype: str) -> None:
+    large = 0.9 * float(np.finfo(dtype).max)
+    edges = [0.0, 1.0, -1.0, large, -large, large / 7]
+    z = np.array([complex(a, b) for a in edges for b in edges if large in (abs(a), abs(b)) and abs(a) != abs(b)], dtype)
+    want = getattr(np, OF_NUMPY.get(name, name))(z)
+    got = getattr(Tensor(z), name)().numpy()
+    tolerance = 1e-5 if dtype == "complex64" else 1e-12
+    for at, g, w in zip(z, got, want, strict=True):
+        np.testing.assert_allclose([g.real, g.imag], [w.real, w.imag], rtol=tolerance, atol=1e-30, err_msg=str(at))
+
+
 def test_next_to_one_the_slope_of_atanh_is_there() -> None:
     z = Tensor(np.array([1 + 1e-170j, -1 - 3e-170j, 1 - 1e-200j]), requires_grad=True)
     values = z.atanh()

@@ -105,6 +105,19 @@ def test_several_originals() -> None:
     assert [name for name, _ in layer.named_parameters()] == ["bias", "weight"]
 
 
+def test_inside_cached_other_originals_are_computed_anew() -> None:
+    layer: Any = parametrizations.weight_norm(N.Linear(3, 2, bias=False))
+    x = Tensor(draw(5, 3))
+    others = {name: Tensor(draw(*value.shape) + 2) for name, value in layer.state_dict().items()}
+    want = N.utils.stateless.functional_call(layer, others, (x,)).numpy()
+    with parametrize.cached():
+        before = layer(x).numpy()
+        found = N.utils.stateless.functional_call(layer, others, (x,)).numpy()
+        np.testing.assert_array_equal(layer(x).numpy(), before)
+    np.testing.assert_array_equal(found, want)
+    assert not np.allclose(before, want)
+
+
 def test_what_is_kept_inside_cached() -> None:
     layer: Any = parametrize.register_parametrization(N.Linear(3, 3), "weight", Symmetric())
     assert layer.weight is not layer.weight

@@ -73,6 +73,15 @@ def test_other_settings_are_another_trace() -> None:
         assert counted.calls == 3
 
 
+def test_what_is_given_by_name_counts() -> None:
+    counted = Counted()
+    x = drawn(4, 3)
+    with Tensor.no_grad():
+        for factor in (2.0, -3.0):
+            sums, _ = counted.total(Tensor(x), factor=factor)
+            np.testing.assert_allclose(sums.numpy(), x.sum(0) * factor, rtol=1e-5, atol=1e-5)
+
+
 def test_what_is_recorded_is_not_kept() -> None:
     counted = Counted()
     for _ in range(2):

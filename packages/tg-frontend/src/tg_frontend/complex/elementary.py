@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _SATURATED = {4: 9.5, 8: 19.5}  # by bytes of a part: from here on tanh is 1 to the last bit
+_LARGE = {4: 2.0**125, 8: 2.0**1021}  # by bytes of a part: to here the modulus and a part have a sum
 
 
 def _nothing(a: Any, b: Any) -> Any:
@@ -117,6 +118,9 @@ def log1p(z: Any) -> Any:
 
 def sqrt(z: Any) -> Any:
     a, b = z._parts
+    infinite, most = b.isinf(), _LARGE[a.dtype.itemsize]
+    large = (a.abs() > most).logical_or(b.abs() > most)  # their sum may be no number: the root of a quarter, twice
+    a, b = large.where(a * 0.25, a), large.where(b * 0.25, b)
     nothing = _nothing(a, b)
     x = nothing.where(1.0, a)
     right = x >= 0
@@ -124,8 +128,9 @@ def sqrt(z: Any) -> Any:
     other = b / (2.0 * root)
     side = b.detach().ones_like().copysign(b)  # of the cut: a zero has one, too
     re, im = right.where(root, other * side), right.where(other, root * side)
-    infinite = b.isinf()  # then the root is inf ± inf i, whatever the real part is
-    re, im = infinite.where(float("inf"), re), infinite.where(b, im)
+    re, im = large.where(2.0 * re, re), large.where(2.0 * im, im)
+    # of an infinite imaginary part the root is inf ± inf i, whatever the real part is
+    re, im = infinite.where(math.inf, re), infinite.where(b, im)
     return composed(nothing.where(0.0, re), nothing.where(b, im))
 
 
@@ -235,7 +240,7 @@ def atanh(z: Any) -> Any:
     gone = (below == 0).logical_and(b != 0)  # next to 1 the square is too small for a number
     re = gone.where(-0.5 * (gone.where(b, 1.0).abs() * 0.5).log(), 0.25 * (4.0 * size / gone.where(1.0, below)).log1p())
     re = right.where(re, -re)
-    plain = composed(re, 0.5 * (2.0 * b).atan2((1.0 - a) * (1.0 + a) - b.square()))
+    plain = composed(re, 0.5 * b.atan2(0.5 * ((1.0 - a) * (1.0 + a) - b.square())))
     a, b = a.detach(), b.detach()
     long = a.hypot(b)
     plain = at_infinity(plain, below.detach() == math.inf, a / long / long, plain._parts[1])

@@ -70,7 +70,7 @@ def traced_once(function: Callable[P, R]) -> Callable[P, R]:
 
     Args:
       function: takes tensors and what can be hashed, by position, and returns a tree of tensors that it computes from
-        these alone. Its results have no gradient.
+        these alone. Its results have no gradient. With an argument by name it is called each time.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -88,7 +88,7 @@ def traced_once(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def once(*args: P.args, **kwargs: P.kwargs) -> R:
         tensors = [arg for arg in args if isinstance(arg, Tensor)]
-        if not _keeps(tensors):
+        if kwargs or not _keeps(tensors):
             return function(*args, **kwargs)
         key = _key(function, args, tensors)
         found = _KEPT.traces.pop(key, None)

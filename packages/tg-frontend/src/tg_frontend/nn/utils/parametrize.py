@@ -34,10 +34,11 @@ class _Kept(local):
     """What was computed inside ``cached()``, for each thread its own.
 
     Attributes:
-      values: tensors by the list that computes them and what was true of the moment; None outside.
+      values: tensors by what they were computed from and what was true of the moment, with the originals, so that none
+        of them is taken for another; None outside.
     """
 
-    values: dict[Any, Tensor] | None = None
+    values: dict[Any, tuple[Tensor, Originals]] | None = None
 
 
 _KEPT = _Kept()
@@ -46,8 +47,9 @@ _KEPT = _Kept()
 def cached() -> AbstractContextManager[Any]:
     """Inside a ``with`` block, a parametrised tensor is computed when it is first read, and then kept.
 
-    What was computed without a record for gradients, in another precision, or outside of a TinyJit that records, is
-    computed again. A block inside another one keeps what that one kept.
+    What was computed without a record for gradients, in another precision, outside of a TinyJit that records, or of
+    other tensors, as ``functional_call`` and ``grad`` put them in, is computed again. A block inside another one keeps
+    what that one kept.
 
     Example:
       >>> from tg_frontend import nn
@@ -209,10 +211,12 @@ def _read(name: str) -> Any:
             if _KEPT.values is None:
                 value: Tensor = computing()
                 return value
-            key = id(computing), capturing(), MODE.recording, MODE.repeating, MODE.precision
+            originals = computing.originals()
+            now = capturing(), MODE.recording, MODE.repeating, MODE.precision
+            key = computing, *(id(one) for one in originals), *now
             if key not in _KEPT.values:
-                _KEPT.values[key] = computing()
-            return _KEPT.values[key]
+                _KEPT.values[key] = computing(), originals
+            return _KEPT.values[key][0]
         except AttributeError as error:  # which Python would take for: there is no such attribute
             raise RuntimeError(f"the parametrisation of {name!r}: {error}") from error
 
