@@ -86,7 +86,7 @@ BAD: dict[str, tuple[Callable[[Tensor], Any], type[Exception], str]] = {
     "hsplit": (lambda t: t.hsplit(2), ValueError, "no 2 equal parts"),
     "vsplit": (lambda t: t[0].vsplit(1), ValueError, "at least 2 axes"),
     "tensor_split": (lambda t: t.tensor_split(0), ValueError, "0 is not a number of parts"),
-    "tensor_split at nothing": (lambda t: t.tensor_split(None), TypeError, "places are integers, got None"),
+    "tensor_split at nothing": (lambda t: t.tensor_split(None), TypeError, "places are integers, got None"),  # type: ignore[arg-type]
     "block_diag": (lambda t: t.block_diag(Tensor.zeros(1, 1, 1)), ValueError, "matrices are wanted"),
     "outer": (lambda t: t.outer(t), ValueError, "a vector is wanted"),
     "mm": (lambda t: t.mm(t[0]), ValueError, "a matrix is wanted"),
