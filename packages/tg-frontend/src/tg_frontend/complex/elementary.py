@@ -92,7 +92,10 @@ def _log_modulus(a: Any, b: Any) -> Any:
     plain = a.hypot(b)
     near = (plain > 0.5).logical_and(plain < 1.5)
     one = near.where(large, 1.0)
-    return near.where(0.5 * ((one - 1.0) * (one + 1.0) + near.where(small, 0.0).square()).log1p(), plain.log())
+    beyond = plain.isinf()  # the modulus is no number of the dtype, although its parts may be
+    far = (beyond.where(a, 1.0) * 0.25).hypot(beyond.where(b, 1.0) * 0.25).log() + math.log(4)
+    far = beyond.where(far, beyond.where(1.0, plain).log())
+    return near.where(0.5 * ((one - 1.0) * (one + 1.0) + near.where(small, 0.0).square()).log1p(), far)
 
 
 def log(z: Any) -> Any:
