@@ -92,7 +92,7 @@ def row_tile(count: int, beside: int, target: Target) -> RegisterTile | None:
     >>> from ..machine.target import Target
     >>> machine = Target("CPU", registers=32)
     >>> [row_tile(count, 2, machine) for count in (13, 17, 99)]
-    [RegisterTile(rows=13, vectors=2), RegisterTile(rows=9, vectors=3), None]
+    [RegisterTile(rows=13, vectors=2, unrolled=True), RegisterTile(rows=9, vectors=3, unrolled=True), None]
     """
     for tiles in range(1, MOST_TILES + 1):
         rows = -(-count // tiles)
