@@ -41,13 +41,14 @@ def told(n: int, k: int, m: int, target: Target, batch: int = 1) -> list[str]:
     return [str(action) for action in compile_ast(product(n, k, m, batch), LLVMRenderer(target)).actions]
 
 
+@pytest.mark.parametrize("registers", [16, 32])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
     "shape", [(13, 67, 131), (17, 53, 259), (9, 100, 72), (2, 61, 257), (5, 43, 127), (8, 59, 96), *(
         (DRAWN.randint(2, 18), DRAWN.randint(40, 90), DRAWN.randint(64, 300)) for _ in range(6))], ids=str)
-def test_a_few_rows_read_a_large_matrix_once(shape: tuple[int, int, int], threads: int) -> None:
+def test_a_few_rows_read_a_large_matrix_once(shape: tuple[int, int, int], threads: int, registers: int) -> None:
     n, k, m = shape
-    target = machine(threads)
+    target = machine(threads, registers=registers)
     spec = compile_ast(product(n, k, m), LLVMRenderer(target))
     actions = [str(action) for action in spec.actions]
     assert any(a.startswith("partial(") for a in actions) and any(a.startswith("prefetch(") for a in actions), actions

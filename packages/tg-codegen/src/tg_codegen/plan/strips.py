@@ -16,12 +16,13 @@ from ..nest.nest import Kind, Nest, NodeOp
 from .actions import LoopAction, Outermost, Partial, Prefetch, Split, apply, loads_of, reductions_of
 from .registers import MANY_ROWS, RegisterTile
 
-MOST_TILES = 3
+MOST_TILES = 6
 """Tiles of rows, at the most: of more, the large operand is read so often that it is packed."""
 BESIDE = (6, 4, 3, 2)
 """Vectors beside one another that a tile may have."""
-LEAST_LINES = 2
-"""Cache lines of a row that a tile reads, at the least: memory and its prefetchers fetch them in pairs."""
+LINES = (2, 1)
+"""Cache lines of a row that a tile reads, at the least: two, for memory and its prefetchers fetch them in pairs; one where
+the registers hold no more."""
 NEAR_SHARE = 4
 """Part of the second-level cache that the columns of a tile and the rows may take to be found there again."""
 
@@ -56,7 +57,8 @@ def strips(nest: Nest, rows: Variable, lanes: Variable, tile: RegisterTile, targ
         return []
     load, itemsize = walked[0], walked[0].dtype.itemsize
     width = next((upper(a.extent) for a in nest.axes if a.root is lanes and a.kind is Kind.VECTOR), 1)
-    few = row_tile(count, -(-LEAST_LINES * target.line_bytes // (width * itemsize)), target)
+    tiles_of = (row_tile(count, -(-lines * target.line_bytes // (width * itemsize)), target) for lines in LINES)
+    few = next((tile for tile in tiles_of if tile is not None), None)
     jump = abs(coefficient(load.arg[1], root) or 0) * itemsize
     far = upper(nest.buffers[load.arg[0]].size) * itemsize > target.l2_bytes
     if few is None or not far or coefficient(load.arg[1], lanes) != 1 or not isinstance(load.arg[2], int):
