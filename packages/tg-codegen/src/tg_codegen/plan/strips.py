@@ -21,8 +21,8 @@ MOST_TILES = 6
 BESIDE = (6, 4, 3, 2)
 """Vectors beside one another that a tile may have."""
 LINES = (2, 1)
-"""Cache lines of a row that a tile reads, at the least: two, for memory and its prefetchers fetch them in pairs; one where
-the registers hold no more."""
+"""Cache lines of a row that a tile reads, at the least: two, for memory and its prefetchers fetch them in pairs; one
+where the registers hold no more."""
 NEAR_SHARE = 4
 """Part of the second-level cache that the columns of a tile and the rows may take to be found there again."""
 
