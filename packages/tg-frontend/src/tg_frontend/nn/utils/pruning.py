@@ -357,11 +357,14 @@ class RandomUnstructured(BasePruningMethod):
     def __init__(self, amount: float) -> None:
         self.amount = _checked(amount, type(self).__name__)
 
+    def scores(self, t: Tensor) -> Tensor:
+        """How much each element matters, in a row."""
+        return Tensor.rand(int(t.numel()), device=t.device)
+
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Ones but where elements were drawn."""
+        """Ones but where elements matter least."""
         count = _count(self.amount, int(t.numel()), type(self).__name__)
-        kept = _least(Tensor.rand(int(t.numel()), device=t.device), count).reshape(t.shape)
-        return default_mask * kept.cast(default_mask.dtype)
+        return default_mask * _least(self.scores(t), count).reshape(t.shape).cast(default_mask.dtype)
 
 
 class L1Unstructured(RandomUnstructured):
@@ -380,10 +383,9 @@ class L1Unstructured(RandomUnstructured):
       Tensor([ 0., -4.,  3., -0.])
     """
 
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Ones but where magnitudes are least."""
-        count = _count(self.amount, int(t.numel()), type(self).__name__)
-        return default_mask * _least(t.abs().flatten(), count).reshape(t.shape).cast(default_mask.dtype)
+    def scores(self, t: Tensor) -> Tensor:
+        """Magnitudes."""
+        return t.abs().flatten()
 
 
 class _Structured(BasePruningMethod):
