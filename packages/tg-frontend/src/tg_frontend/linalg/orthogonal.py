@@ -111,7 +111,10 @@ class _QR(Function):
         q, r = ctx.saved_tensors
         m, n = q._ints()[1], r._ints()[2]
         if q._ints()[2] != min(m, n):
-            raise NotImplementedError("qr: there is a gradient in mode 'reduced' alone")
+            raise RuntimeError(
+                f"qr: mode 'complete' of {m} rows and {n} columns has no gradient: the last columns of Q may be any "
+                "that complete a basis; mode='reduced' has one"
+            )
         if m < n:  # what is beside the square part follows from it
             square, beside = r[:, :, :m], r[:, :, m:]
             of_beside = q @ of_r[:, :, m:]
