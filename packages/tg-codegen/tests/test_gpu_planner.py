@@ -12,6 +12,7 @@ import pytest
 from tg_codegen import Target, compile_ast, interpret
 from tg_codegen.ir.uop import UOps
 from tg_codegen.ir.verify import verify
+from tg_codegen.machine.amdgpu import ARCHS, amd_target
 from tg_codegen.machine.limits import broken_limits, scratch_bytes
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind
@@ -22,7 +23,7 @@ from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
-from tg_shape import ShapeTracker, Variable, sint
+from tg_shape import ShapeTracker, Variable, sint, upper
 
 ST = ShapeTracker.from_shape
 F32 = dtypes.float32
@@ -134,3 +135,16 @@ def test_squares_have_sides_that_are_known() -> None:
     n = Variable("n", 1, 64)
     assert turned(16 << 10, 64, 64, 64 * 64)
     assert not turned(16 << 10, n, 64, 64 * 64) and not turned(16 << 10, 64, n, 64 * 64)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_a_reduction_fills_whole_waves(arch: str, contiguous: bool) -> None:
+    """Neighbours in memory are read by all items of a wave: 64 of them on CDNA, 32 on RDNA."""
+    rows, depth = (1 << 20, 1 << 14) if contiguous else (64, 1 << 14)
+    view = ST((rows, depth)) if contiguous else ST((depth, rows)).permute((1, 0))
+    total = A.reduce(A.load(1, F32, view), Ops.ADD, (1,))
+    nest = lower(A.sink((A.store(0, ST((rows, 1)), total),), (BufferArg(F32, rows), BufferArg(F32, rows * depth))))
+    axes = apply(nest, loop_actions(nest, amd_target(arch))).axes
+    kind = Kind.GROUP if contiguous else Kind.LOCAL
+    assert prod(upper(a.extent) for a in axes if a.kind is kind) == ARCHS[arch].lanes

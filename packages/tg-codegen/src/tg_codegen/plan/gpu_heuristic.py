@@ -19,7 +19,6 @@ from math import prod
 from tg_lazy import Ops
 from tg_shape import Variable, coefficient, upper
 
-from ..ir.matrix import WARP
 from ..machine.target import Target
 from ..nest.launch_shape import items
 from ..nest.layout import MOST_COPIES, planned_layout
@@ -289,10 +288,10 @@ class GPUPlanner(Planner):
                 groups *= -(-extent // part)
                 waste *= -(-extent // part) * part / extent
             reads = 1 / t.each + 1 / t.wide
-            idle = max(1.0, self.target.gpu.groups / groups) ** 0.5 * max(1.0, 4 * WARP / (t.rows * t.columns)) ** 0.5
+            idle = max(1.0, self.target.gpu.groups / groups) ** 0.5 * max(1.0, 4 * warp / (t.rows * t.columns)) ** 0.5
             return (1 + 2 * reads) * waste * idle, t.each * t.wide
 
-        gpu = self.target.gpu
+        gpu, warp = self.target.gpu, self.target.warp
         registers = min(self.target.registers, gpu.register_file // max(self.items, 1)) - gpu.own_registers
         options = [
             GroupTile(r, c, each, lanes * wide)
@@ -343,16 +342,16 @@ class GPUPlanner(Planner):
 
     def reduce(self) -> None:
         """Reductions, each divided among the items of a group where that pays."""
-        gpu, groups = self.target.gpu, dict[tuple[Variable, ...], list[Node]]()
+        gpu, warp, groups = self.target.gpu, self.target.warp, dict[tuple[Variable, ...], list[Node]]()
         for node in self.reductions:
             groups.setdefault(node.arg[1], []).append(node)
         results = prod(upper(r.extent) for r in self.rows)
         coalesced = self.along_rows()
         depth = max(prod(upper(self.nest.roots[r].extent) for r in roots) for roots in groups)
-        most = self.items if coalesced is None else self.items // WARP
+        most = self.items if coalesced is None else self.items // warp
         width = min(most, power_below(max(1, gpu.resident // max(results, 1))), power_below(max(1, depth // 4)))
-        if coalesced is None and depth >= 4 * WARP:
-            width = min(max(width, WARP), self.items)
+        if coalesced is None and depth >= 4 * warp:
+            width = min(max(width, warp), self.items)
         elif coalesced is not None and results >= gpu.resident // 8:
             width = 1
         if not self.target.shared_bytes:  # there is nowhere to put the parts together
@@ -368,7 +367,7 @@ class GPUPlanner(Planner):
         for roots, inner in loads.items():
             self.divide(roots, inner, width)
         if coalesced is not None:
-            most = min(self.left(), WARP if width > 1 else gpu.group_items)
+            most = min(self.left(), warp if width > 1 else gpu.group_items)
             self.part(coalesced.var, self.some(coalesced.var, most), Kind.LOCAL)
         elif width > 1:
             for root in self.columns[-1:]:
@@ -407,7 +406,7 @@ class GPUPlanner(Planner):
         choices = [self.nest.roots[r] for r in roots]
         largest = max(loads, key=self.elements, default=None)
         near = [r for r in choices if largest is not None and coefficient(largest.arg[1], r.var) == 1
-                and upper(r.extent) >= min(width, WARP)]
+                and upper(r.extent) >= min(width, self.target.warp)]
         return max(near or choices, key=lambda r: upper(r.extent)), bool(near)
 
     def divide(self, roots: tuple[Variable, ...], loads: Sequence[Node], width: int) -> None:
