@@ -8,14 +8,14 @@ from . import rules as _rules
 from . import walk as _walk
 from .bounds import bounds_of, is_nonnegative, upper
 from .expr import Bind, Expr, Variable, as_sint, sint, topological
-from .helpers import bound_value, ceildiv, prod, resolve, smax, smin, sym_eval
+from .helpers import bound_value, ceildiv, even_part, prod, resolve, smax, smin, sym_eval
 from .interned import Interned
-from .linear import coefficient, linear_terms
+from .linear import coefficient, linear_terms, step
 from .shapetracker import ShapeTracker
 from .text import dumps, loads
 from .toposort import toposort
 from .view import View
-from .walk import unbind
+from .walk import substitute, unbind
 
 __all__ = [
     "Bind",
@@ -30,6 +30,7 @@ __all__ = [
     "ceildiv",
     "coefficient",
     "dumps",
+    "even_part",
     "is_nonnegative",
     "linear_terms",
     "loads",
@@ -38,6 +39,8 @@ __all__ = [
     "sint",
     "smax",
     "smin",
+    "step",
+    "substitute",
     "sym_eval",
     "topological",
     "toposort",

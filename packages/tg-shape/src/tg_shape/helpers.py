@@ -38,6 +38,16 @@ def ceildiv(a: sint, b: sint) -> sint:
     return -(-a // b)
 
 
+def even_part(extent: int, most: int) -> int | None:
+    """The largest divisor of ``extent`` that is more than half of ``most`` and at most ``most``; None if there is none.
+
+    Example:
+      >>> even_part(4096, 1000), even_part(18, 12), even_part(17, 12)
+      (512, 9, None)
+    """
+    return next((n for n in range(min(most, extent), most // 2, -1) if extent % n == 0), None)
+
+
 def resolve(condition: sint | bool, default: bool = True) -> bool:
     """The truth of a condition if its bounds decide it, else ``default``.
 

@@ -149,6 +149,26 @@ def coefficient(e: sint, var: Expr) -> int | None:
     return found
 
 
+def step(index: sint, var: Expr) -> int:
+    """How far apart two neighbours along a loop lie: the size of the coefficient of ``var``.
+
+    Args:
+      index: an index of elements in memory.
+      var: a loop's variable.
+
+    Returns:
+      Elements, never negative; 0 where the index does not move with ``var``, or not evenly.
+
+    Example:
+      >>> from tg_shape import Variable
+      >>> i, j = Variable("i", 0, 9), Variable("j", 0, 9)
+      >>> index = 36 - i * 4 + j // 2
+      >>> step(index, i), step(index, j), step(5, i)
+      (4, 0, 0)
+    """
+    return abs(coefficient(index, var) or 0)
+
+
 __all__ = [
     "build",
     "coefficient",
@@ -158,5 +178,6 @@ __all__ = [
     "linear_terms",
     "order_of",
     "scaled",
+    "step",
     "terms_of",
 ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tg_dtype import DType, dtypes
-from tg_shape import Variable, sint
+from tg_shape import Variable, sint, substitute
 
 from ..ir.errors import EmitError
 from ..ir.uop import STREAM, UOp, UOps, const, shuffle, vectorize
 from ..machine.memory import STRIDES
-from .index import index_dtype, lane_step, substituted
+from .index import index_dtype, lane_step
 from .symbols import Symbols
 
 
@@ -43,16 +43,16 @@ class Access:
         lanes = self.symbols.lanes[lane]
         step = self.step(index, lane)
         if step == 1:
-            return self.read(pointer, dtype.vec(lanes), substituted(index, {lane: 0}), valid)
+            return self.read(pointer, dtype.vec(lanes), substitute(index, {lane: 0}), valid)
         if step == 0 and isinstance(valid, int):
             return self.read(pointer, dtype, index, valid)
         if step == -1 and isinstance(valid, int):
-            whole = self.read(pointer, dtype.vec(lanes), substituted(index, {lane: lanes - 1}), valid)
+            whole = self.read(pointer, dtype.vec(lanes), substitute(index, {lane: lanes - 1}), valid)
             return whole.gep(*reversed(range(lanes)))
         if step is not None and 1 < step <= STRIDES and lanes >= 4 and self.symbols.lane_of(valid) is None:
-            return self.spread(pointer, dtype, substituted(index, {lane: 0}), valid, step, lanes)
+            return self.spread(pointer, dtype, substitute(index, {lane: 0}), valid, step, lanes)
         return self.assemble(pointer, dtype, [
-            (substituted(index, {lane: n}), substituted(valid, {lane: n})) for n in range(lanes)])
+            (substitute(index, {lane: n}), substitute(valid, {lane: n})) for n in range(lanes)])
 
     def spread(self, pointer: UOp, dtype: DType, index: sint, valid: sint, step: int, lanes: int) -> UOp:
         """Elements ``step`` apart: taken out of the vectors in which they lie, nothing beyond the last being read."""
@@ -113,12 +113,12 @@ class Access:
         lanes = self.symbols.lanes[lane]
         value = value.broadcast(lanes)
         if self.step(index, lane) == 1:
-            yield self.write(pointer, substituted(index, {lane: 0}), valid, value)
+            yield self.write(pointer, substitute(index, {lane: 0}), valid, value)
             return
         for number in range(lanes):
-            here = substituted(valid, {lane: number})
+            here = substitute(valid, {lane: number})
             if not (isinstance(here, int) and not here):
-                yield self.write(pointer, substituted(index, {lane: number}), here, value.gep(number))
+                yield self.write(pointer, substitute(index, {lane: number}), here, value.gep(number))
 
     def write(self, pointer: UOp, index: sint, valid: sint, value: UOp) -> UOp:
         """One STORE."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tg_shape import Variable, sint
+from tg_shape import Variable, sint, substitute
 
 from ..ir.errors import EmitError
 from ..nest.env import Env
 from ..nest.nest import Axis, Nest
 from ..nest.trim import conditions
-from .index import below, substituted
+from .index import below
 
 
 class Domain:
@@ -60,10 +60,10 @@ class Domain:
         """An index over ``roots``, and whether it is valid and they are inside of their extents, at ``env``."""
         holds: sint = 1
         for condition in conditions(valid):
-            here = substituted(condition, env.root)
+            here = substitute(condition, env.root)
             if here not in self.implied:
                 holds = holds & here
-        return substituted(index, env.root), holds & self.guard(env, roots)
+        return substitute(index, env.root), holds & self.guard(env, roots)
 
 
 def fixed(axis: Axis) -> int:

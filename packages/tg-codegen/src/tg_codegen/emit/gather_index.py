@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
-from tg_shape import Expr, Variable, sint, upper
+from tg_shape import Expr, Variable, bounds_of, sint, substitute, upper
 
 from ..nest.env import Env
 from ..nest.nest import Node, NodeOp
-from .index import lane_step, substituted
+from .index import lane_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def step_of(node: Node, env: Env, lane: Variable, lanes: int) -> int | None:
             step = 0
         elif here.op is NodeOp.INDEX:
             if fits(here.arg, here.dtype):
-                step = lane_step(substituted(here.arg, env.root), lane, lanes)
+                step = lane_step(substitute(here.arg, env.root), lane, lanes)
         elif not dtypes.is_int(here.dtype) or dtypes.is_unsigned(here.dtype) or here.dtype.itemsize < 4:
             pass
         elif here.op is Ops.CAST and dtypes.is_int(here.src[0].dtype):
@@ -90,5 +90,5 @@ def step_of(node: Node, env: Env, lane: Variable, lanes: int) -> int | None:
 
 def fits(expr: sint, dtype: DType) -> bool:
     """Whether all values of an expression are values of an integer type."""
-    low, high = (expr, expr) if isinstance(expr, int) else (expr.vmin, expr.vmax)
+    low, high = bounds_of(expr)
     return dtypes.is_int(dtype) and dtypes.min(dtype) <= low and high <= dtypes.max(dtype)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
-from tg_shape import Expr, Variable, coefficient, sint
+from tg_shape import Expr, Variable, bounds_of, coefficient, sint
 
 from ..ir.uop import UOp, UOps, const, vectorize
 
@@ -74,7 +74,7 @@ class IndexBuilder:
             return self.value(expr.args[0], dtype)
         if expr.op == "var":
             raise ValueError(f"the variable {expr.render()} is not open here")
-        if expr.op in ("floordiv", "mod") and any(_low(arg) < 0 for arg in expr.args):
+        if expr.op in ("floordiv", "mod") and any(bounds_of(arg)[0] < 0 for arg in expr.args):
             return _floored(expr.op, self.value(expr.args[0], dtype), self.value(expr.args[1], dtype))
         # scalars are combined before vectors, so that the lanes come in last and only once
         parts = [self.value(arg, dtype) for arg in expr.args]
@@ -89,11 +89,6 @@ class IndexBuilder:
             else:
                 result = elementwise(_BINARY[expr.op], result, part)
         return result
-
-
-def substituted(expr: sint, swap: Mapping[Expr, sint]) -> sint:
-    """``expr`` with variables replaced."""
-    return expr if isinstance(expr, int) else expr.substitute(swap)
 
 
 def below(a: sint, b: sint) -> sint:
@@ -129,10 +124,6 @@ def lane_step(index: sint, lane: Variable, lanes: int) -> int | None:
     return difference if even else None
 
 
-def _low(expr: sint) -> int:
-    return expr if isinstance(expr, int) else expr.vmin
-
-
 def _floored(name: str, a: UOp, b: UOp) -> UOp:
     """a // b or a % b as Python has it, where an operand may be negative: IDIV and MOD round toward zero."""
     count = max(a.dtype.count, b.dtype.count)
@@ -150,7 +141,7 @@ def _floored(name: str, a: UOp, b: UOp) -> UOp:
 def index_dtype(*exprs: sint) -> DType:
     """int32, or int64 where a bound does not fit."""
     for expr in exprs:
-        low, high = (expr, expr) if isinstance(expr, int) else (expr.vmin, expr.vmax)
+        low, high = bounds_of(expr)
         if low < -(2**31) or high >= 2**31:
             return dtypes.int64
     return dtypes.int32

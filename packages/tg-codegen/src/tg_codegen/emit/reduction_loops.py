@@ -15,7 +15,7 @@ from math import prod
 
 from tg_dtype import AddrSpace, dtypes
 from tg_lazy import Ops, identity
-from tg_shape import Variable, ceildiv, sint, smin, upper
+from tg_shape import Variable, ceildiv, even_part, sint, smin, substitute, upper
 
 from ..ir.uop import UOp, UOps, const
 from ..nest.env import Env
@@ -24,7 +24,7 @@ from ..nest.trim import bounding, masks_of, needed, trimmed
 from .combine import combine, gathered, tree
 from .contraction import contraction
 from .domain import fixed
-from .index import below, substituted
+from .index import below
 from .known import Key
 from .scope import Context
 from .spans import Span
@@ -33,7 +33,7 @@ from .whole import Whole
 LONG_SUM = 4096
 """Terms from which on a sum is added up in blocks: so many equal ones are off by 4 in 100,000 in float32."""
 SUM_BLOCK = 512
-"""Terms of a block, and blocks of a larger one: beside them it does not count that a total is loaded and stored."""
+"""Terms of a block of a long sum, and blocks of a larger one: enough to hide the load and store of the total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class ReductionLoops:
         inner = registers if size == count else [self.initial(acc) for acc in self.accumulators]
         if size in (1, count):
             env = context.env.open(axis.name, axis.root, axis.stride, variable * span.step + span.at, span.exact)
-            whole.domain.implied.update(substituted(mask, env.root) for mask in self.masks.get(axis, ()))
+            whole.domain.implied.update(substitute(mask, env.root) for mask in self.masks.get(axis, ()))
             if axis in self.masks:  # it runs over some of its iterations
                 whole.domain.implied.add(below(env.axis[axis.name], axis.extent))
             after = self.loops(rest, Context(block, env, axis.name, context), inner)
@@ -234,7 +234,7 @@ class ReductionLoops:
             guard = whole.domain.guard(env, self.roots)
             if isinstance(guard, int) and not guard:
                 continue
-            if any(substituted(condition, env.root) == 0 for condition in self.needed[node]):
+            if any(substitute(condition, env.root) == 0 for condition in self.needed[node]):
                 continue
             term = whole.value(node.src[0], env, context).broadcast(total.dtype.count)
             if not isinstance(guard, int):
@@ -308,4 +308,4 @@ def block_length(count: int, terms: int) -> int:
     size = max(1, SUM_BLOCK // terms)
     while count > size * SUM_BLOCK:
         size *= SUM_BLOCK
-    return next((even for even in range(size, size // 2, -1) if count % even == 0), size)
+    return even_part(count, size) or size

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tg_shape import coefficient, sint
+from tg_shape import sint, substitute
 
 from ..ir.uop import UOp
 from ..nest.env import Env
 from ..nest.nest import LANE, Axis, Kind, Node
 from .domain import fixed
-from .index import substituted
 from .known import StageMemory
 from .scope import Block, Context
 from .tiles import part
@@ -46,7 +45,7 @@ class StageCopies:
             self.compute(node, memory, inner, context)
             return
         values = self.together(near)
-        others = sorted(inner[:-1], key=lambda axis: (axis.kind is Kind.UPCAST, -distance(node, axis)))
+        others = sorted(inner[:-1], key=lambda axis: (axis.kind is Kind.UPCAST, -axis.step(node.arg[1])))
         sample = context.env.open(near.name, near.root, near.stride, values[0])
         run = self.contiguous(node, others, sample)
         if not run and near.kind is Kind.UPCAST and self.lane_step(node, sample) != 1:
@@ -115,7 +114,7 @@ class StageCopies:
     def lane_step(self, node: Node, env: Env) -> int | None:
         """By how much the index of a load grows from lane to lane; None if unevenly, or if it has no lanes."""
         lane = self.symbols.lane_of(*(env.root[root] for root in node.free))
-        return None if lane is None else self.access.step(substituted(node.arg[1], env.root), lane)
+        return None if lane is None else self.access.step(substitute(node.arg[1], env.root), lane)
 
     def contiguous(self, node: Node, axes: Sequence[Axis], env: Env) -> list[Axis]:
         """The loops, innermost first, along which together a load that is strided over its lanes is contiguous."""
@@ -127,7 +126,7 @@ class StageCopies:
         for axis in axes:
             if fixed(axis) > 1:
                 copy = self.loops.copies(axis, 2)
-                index = substituted(node.arg[1], env.open(axis.name, axis.root, axis.stride, copy).root)
+                index = substitute(node.arg[1], env.open(axis.name, axis.root, axis.stride, copy).root)
                 steps.setdefault(self.access.step(index, copy) or 0, axis)
         found: list[Axis] = []
         while reach in steps:
@@ -186,12 +185,6 @@ class StageCopies:
             return
         for column, place in zip(turned(vectors), places, strict=True):
             context.block.effects.extend(self.access.writes(memory.pointer, memory.offset(place.env), 1, column))
-
-
-def distance(node: Node, axis: Axis) -> int:
-    """How far apart in memory a load's neighbours along a loop are; 0 if that differs."""
-    index = node.arg[1]
-    return abs(coefficient(index, axis.root) or 0) * axis.stride
 
 
 def opened(env: Env, run: Sequence[Axis], value: sint) -> Env:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tg_dtype import DType
-from tg_shape import Variable, sint
+from tg_shape import Variable, sint, substitute
 
 from ..ir.uop import UOp, const
 from ..machine.memory import STRIDES
@@ -18,7 +18,6 @@ from ..nest.env import Env
 from ..nest.nest import UNROLLED, Axis
 from .access import Access
 from .domain import Domain, fixed
-from .index import substituted
 from .known import Key
 from .loops import Loops
 from .vectors import dealt, joined, turned
@@ -54,14 +53,14 @@ class Tiles:
         lane = self.symbols.lane_of(*(env.root[root] for root in roots))
         if lane is None or self.symbols.lanes[lane] & (self.symbols.lanes[lane] - 1):
             return None
-        step = self.access.step(substituted(index, env.root), lane)
+        step = self.access.step(substitute(index, env.root), lane)
         if step is None or step in (-1, 0, 1) or (1 < step <= STRIDES and not stored):
             return None
         for name, value in env.axis.items():
             axis = self.domain.by_name.get(name)
             if axis is not None and axis.kind in UNROLLED and axis.root in roots and isinstance(value, int):
                 found = self.along(axis, value, lane, env)
-                if found is not None and self.access.step(substituted(index, found.env.root), found.copy) == 1:
+                if found is not None and self.access.step(substitute(index, found.env.root), found.copy) == 1:
                     return found
         return None
 
@@ -91,8 +90,8 @@ class Tiles:
     ) -> list[UOp]:
         """A vector over ``lane`` for every value of ``copy``, along which ``index`` is contiguous."""
         width, lanes = self.symbols.lanes[copy], self.symbols.lanes[lane]
-        if isinstance(valid, int) and self.access.step(substituted(index, {copy: 0}), lane) == width:
-            start = substituted(index, {lane: 0, copy: 0})
+        if isinstance(valid, int) and self.access.step(substitute(index, {copy: 0}), lane) == width:
+            start = substitute(index, {lane: 0, copy: 0})
             return dealt([self.access.read(pointer, dtype.vec(lanes), start + n * lanes, valid) for n in range(width)])
         rows = self.rows(pointer, dtype, index, valid, lane, copy)
         return turned([joined(rows[number::width]) for number in range(width)])
@@ -104,11 +103,11 @@ class Tiles:
         width = self.symbols.lanes[copy]
         rows = []
         for number in range(self.symbols.lanes[lane]):
-            here = substituted(valid, {lane: number})
+            here = substitute(valid, {lane: number})
             if isinstance(here, int) and not here:
                 rows.append(const(0, dtype.vec(width)))
             else:
-                place = substituted(index, {lane: number, copy: 0})
+                place = substitute(index, {lane: number, copy: 0})
                 rows.append(self.access.read(pointer, dtype.vec(width), place, here))
         return rows
 
@@ -120,11 +119,11 @@ class Tiles:
         missing = const(0, next(iter(values.values())).dtype.scalar())
         rows = turned([values.get(number, missing).broadcast(lanes) for number in range(width)])
         for number in range(lanes):
-            here = substituted(valid, {tile.lane: number})
+            here = substitute(valid, {tile.lane: number})
             if not (isinstance(here, int) and not here):
                 block, row = divmod(number, width)
                 value = rows[row] if width == lanes else rows[row].gep(*range(block * width, (block + 1) * width))
-                yield self.access.write(pointer, substituted(index, {tile.lane: number, tile.copy: 0}), here, value)
+                yield self.access.write(pointer, substitute(index, {tile.lane: number, tile.copy: 0}), here, value)
 
 
 def part(extent: int, at: int, most: int) -> tuple[int, int]:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import Variable, sint, smin, upper
+from tg_shape import Variable, sint, smin, substitute, upper
 
 from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps, const
 from ..nest.env import Env
 from ..nest.nest import GATHERED, Store, Update
-from .index import substituted, within
+from .index import within
 from .scope import Context
 from .whole import Whole
 
@@ -55,7 +55,7 @@ class Updates:
         block = context.block
         place, inside = self.place(update, env, context)
         index, valid = self.whole.domain.access(
-            substituted(store.index, {GATHERED: place}), store.valid & alone, store.roots, env)
+            substitute(store.index, {GATHERED: place}), store.valid & alone, store.roots, env)
         value = self.whole.value(store.value, env, context)
         pointer = self.whole.params[store.slot]
         if self.foreseen is not None:
@@ -86,9 +86,9 @@ class Updates:
         later = smin(env.root[axis.root] + by[1] * axis.stride, nest.roots[axis.root].extent - 1)
         there = Env({**env.root, axis.root: later}, env.axis, env.exact)
         place, _ = self.place(update, there, context)
-        index = substituted(substituted(store.index, {GATHERED: place}), there.root)
+        index = substitute(substitute(store.index, {GATHERED: place}), there.root)
         lane = self.symbols.lane_of(index)
-        first = self.whole.access.address(index if lane is None else substituted(index, {lane: 0}))
+        first = self.whole.access.address(index if lane is None else substitute(index, {lane: 0}))
         context.block.effects.append(UOp(UOps.PREFETCH, dtypes.void, (pointer, first)))
 
     def place(self, update: Update, env: Env, context: Context) -> tuple[Variable, UOp]:
@@ -112,8 +112,8 @@ class Updates:
             return [Place(index, 1, self.gate(valid, inside))]
         lanes = self.symbols.lanes[lane]
         if self.whole.access.step(index, lane) == 1:
-            return [Place(substituted(index, {lane: 0}), lanes, self.gate(valid, inside.broadcast(lanes)))]
-        each = [(substituted(index, {lane: n}), substituted(valid, {lane: n})) for n in range(lanes)]
+            return [Place(substitute(index, {lane: 0}), lanes, self.gate(valid, inside.broadcast(lanes)))]
+        each = [(substitute(index, {lane: n}), substitute(valid, {lane: n})) for n in range(lanes)]
         return [Place(here, 1, self.gate(holds, inside)) for here, holds in each]
 
     def gate(self, valid: sint, inside: UOp) -> UOp:
@@ -132,6 +132,6 @@ class Updates:
         index, valid = self.whole.domain.access(kept[0], kept[1] & alone, store.roots, env)
         lane = self.symbols.lane_of(index, valid)
         if lane is not None and old.dtype.count == 1:
-            index, valid = (substituted(part, {lane: number}) for part in (index, valid))
+            index, valid = (substitute(part, {lane: number}) for part in (index, valid))
         if not (isinstance(valid, int) and not valid):
             context.block.effects.extend(self.whole.access.writes(pointer, index, valid, old))

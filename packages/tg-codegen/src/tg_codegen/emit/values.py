@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import sint, toposort
+from tg_shape import sint, substitute, toposort
 
 from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps, const
 from ..nest.env import Env
 from ..nest.nest import Nest, Node, NodeOp, is_alu
 from .gathers import Gathers
-from .index import index_dtype, substituted
+from .index import index_dtype
 from .scope import Context
 from .whole import Whole
 
@@ -71,7 +71,7 @@ class Values:
         if op is NodeOp.CONST:
             return const(node.arg, node.dtype)
         if op is NodeOp.INDEX:
-            expr = substituted(node.arg, env.root)
+            expr = substitute(node.arg, env.root)
             return self.symbols.build.value(expr, index_dtype(expr)).cast(node.dtype)
         if op is NodeOp.LOAD:
             return self.load(node, env, context)
@@ -85,7 +85,7 @@ class Values:
             return self.gathers.value(node, src[0], env, context)
         lanes = max((s.dtype.count for s in src), default=1)
         if op is NodeOp.SELECT:
-            valid = self.symbols.build.truth(substituted(node.arg, env.root))
+            valid = self.symbols.build.truth(substitute(node.arg, env.root))
             if valid.is_const:
                 return src[0] if valid.arg else const(0, node.dtype)
             lanes = max(lanes, valid.dtype.count)
@@ -109,14 +109,14 @@ class Values:
             return whole.access.load(pointer, node.dtype, place, holds)
         if node in self.ahead and not whole.tiles.is_loaded(pointer, node.dtype, place, holds):
             for row in range(self.symbols.lanes[tile.lane]):
-                first = substituted(place, {tile.lane: row, tile.copy: 0})
+                first = substitute(place, {tile.lane: row, tile.copy: 0})
                 self.prefetch(pointer, first, self.ahead[node], context)
         return whole.tiles.load(pointer, node.dtype, place, holds, tile)
 
     def prefetch(self, pointer: UOp, index: sint, distance: int, context: Context) -> None:
         """Tells the cache what comes ``distance`` elements after the first of the lanes."""
         lane = self.symbols.lane_of(index)
-        first = index if lane is None else substituted(index, {lane: 0})
+        first = index if lane is None else substitute(index, {lane: 0})
         place = self.whole.access.address(first + distance)
         context.block.effects.append(UOp(UOps.PREFETCH, dtypes.void, (pointer, place)))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import upper
+from tg_shape import toposort, upper
 
 from .spec import LANE_MOVES, TRANSFERS
 from .uop import UOp, UOps
@@ -43,18 +43,9 @@ class Bounds:
             return found
         if not (dtypes.is_int(u.dtype) or dtypes.is_bool(u.dtype)):
             raise TypeError(f"bounds: {u!r} is not an integer")
-        stack = [(u, False)]
-        while stack:
-            node, ready = stack.pop()
-            if node in self._known:
-                continue
-            operands = _operands(node)
-            if not ready:
-                stack.append((node, True))
-                stack.extend((s, False) for s in operands if s not in self._known)
-                continue
+        for node in toposort((u,), lambda n: [s for s in _operands(n) if s not in self._known]):
             low, high = dtype_bounds(node)
-            own = _own(node, [self._known[s] for s in operands])
+            own = _own(node, [self._known[s] for s in _operands(node)])
             self._known[node] = own if own is not None and low <= own[0] and own[1] <= high else (low, high)
         return self._known[u]
 

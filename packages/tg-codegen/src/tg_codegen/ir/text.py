@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import nan
 from typing import Any
 
 from tg_dtype import ConstType, DType, PtrDType, dtypes, from_bits, to_bits
 from tg_lazy import ALU
-from tg_shape import Expr, Variable, sint, smax, smin
+from tg_shape import Expr, Variable, sint, smax, smin, toposort
 
 from .amd_matrix import AMD_INSTRUCTIONS
 from .matrix import INSTRUCTIONS, MatrixInstruction
@@ -44,18 +44,20 @@ def print_variable(v: Variable) -> str:
     return f"{v.name}={v.vmin}..{v.upper.render() if isinstance(v.upper, Expr) else v.upper}"
 
 
+def with_bounds(variables: Iterable[Variable]) -> list[Variable]:
+    """Variables and those that their upper bounds name, by name; a variable comes after those in its bound."""
+
+    def by_name(variables: Iterable[Variable]) -> list[Variable]:
+        return sorted(variables, key=lambda v: v.name)
+
+    return toposort(by_name(variables), lambda v: by_name(v.upper.variables()) if isinstance(v.upper, Expr) else ())
+
+
 def _size(size: sint) -> str:
     """A size; a symbolic one with the bounds of its variables."""
     if isinstance(size, int):
         return str(size)
-    variables: list[Variable] = []
-    pending = sorted(size.variables(), key=lambda v: v.name)
-    while pending:  # a variable comes after those that its upper bound names
-        variable = pending.pop()
-        variables.insert(0, variable)
-        if isinstance(variable.upper, Expr):
-            pending.extend(variable.upper.variables())
-    return ", ".join([size.render().replace(", ", ","), *map(print_variable, dict.fromkeys(variables))])
+    return ", ".join([size.render().replace(", ", ","), *map(print_variable, with_bounds(size.variables()))])
 
 
 def _number(arg: int | tuple[Any, int]) -> str:

@@ -111,7 +111,7 @@ class CPUCosts:
         "a load and a store beside that many lines that come late from the last cache")  # fmt: skip
     near_panel_reads: int = number(
         16, "reads", "of such a vector of an operand that stays in the second-level cache, from which on it is packed",
-        "products of 16 to 128 rows by 128x512 and 256x256: multiply-adds hide those lines, but not copying them",
+        "products of 16 to 128 rows by 128x512 and 256x256: multiply-adds hide such reads, but packing would not pay",
     )  # fmt: skip
     private_reads: int = number(
         256, "reads", "of a panel, from which on each thread packs one for itself rather than waiting for the others",

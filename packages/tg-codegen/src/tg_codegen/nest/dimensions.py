@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tg_shape import Expr, Variable, coefficient, linear_terms, sint, topological
+from tg_shape import Expr, Variable, coefficient, linear_terms, sint, substitute, topological
 
 from .interior import masks
 from .nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root
@@ -166,7 +166,7 @@ def replaced(nest: Nest, into: Mapping[Variable, tuple[Root, ...]], swap: Mappin
     table.roots = {new.var: new for v, r in nest.roots.items() for new in into.get(v, (r,))}
 
     def to(expr: sint) -> sint:
-        return expr if isinstance(expr, int) else expr.substitute(swap)
+        return substitute(expr, swap)
 
     def over(roots: tuple[Variable, ...]) -> tuple[Variable, ...]:
         return tuple(new.var for v in roots for new in into.get(v, (nest.roots[v],)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tg_shape import Expr, Variable, sint
+from tg_shape import Expr, Variable, sint, substitute
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,6 @@ class Env:
 
     def at(self, variable: Variable, value: sint) -> Env:
         """The environment with a value in the place of a variable."""
-        def put(expr: sint) -> sint:
-            return expr if isinstance(expr, int) else expr.substitute({variable: value})
-
-        root = {name: put(expr) for name, expr in self.root.items()}
-        return Env(root, {name: put(expr) for name, expr in self.axis.items()}, self.exact)
+        swap = {variable: value}
+        root = {name: substitute(expr, swap) for name, expr in self.root.items()}
+        return Env(root, {name: substitute(expr, swap) for name, expr in self.axis.items()}, self.exact)

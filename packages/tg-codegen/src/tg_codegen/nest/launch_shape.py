@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tg_shape import Variable, coefficient, sint, upper
+from tg_shape import Variable, sint, upper
 
 from ..ir.matrix import WARP
 from ..machine.gpu import ACCESS_BYTES
@@ -95,10 +95,10 @@ def items(nest: Nest, warp: int = WARP) -> LaunchShape:
 
 
 def distance(nest: Nest, axis: Axis) -> tuple[int, int, int]:
-    """Orders loops by what is won if neighbours along them run together.
+    """Sorts loops so that the one whose neighbouring iterations touch the most adjacent memory comes first.
 
-    First how much is then reached together, loads inside of reductions counting more; then how far apart neighbours are
-    in the store where they are nearest; then the loops' places. What is shared is reached in an order of its own.
+    Counted are loads and stores whose neighbours lie within one access, loads inside of reductions for more; ties go to
+    the smallest distance in a store, then to the inner loop. Staged loads are copied in an order of their own.
     """
     if axis.kind in FRAGMENT:
         return -(1 << 62), 0, 0  # the threads of a warp are neighbours
@@ -106,16 +106,11 @@ def distance(nest: Nest, axis: Axis) -> tuple[int, int, int]:
     won = 0
     for node in nest.nodes():
         if node.op is NodeOp.LOAD and node not in shared:
-            near = 0 < steps(node.arg[1], axis) * node.dtype.itemsize <= ACCESS_BYTES
+            near = 0 < axis.step(node.arg[1]) * node.dtype.itemsize <= ACCESS_BYTES
             won += near * (REDUCED_WEIGHT if any(nest.roots[root].reduce for root in node.free) else 1)
-    stored = [steps(s.index, axis) * nest.buffers[s.slot].dtype.itemsize for s in nest.stores]
+    stored = [axis.step(s.index) * nest.buffers[s.slot].dtype.itemsize for s in nest.stores]
     won += sum(0 < step <= ACCESS_BYTES for step in stored)
     return -won, min((step for step in stored if step), default=1 << 62), -nest.axes.index(axis)
-
-
-def steps(index: sint, axis: Axis) -> int:
-    """How far apart in memory neighbours along a loop are; 0 if that differs."""
-    return abs(coefficient(index, axis.root) or 0) * axis.stride
 
 
 def may_share(nest: Nest, axis: Axis, slot: Sequence[Axis]) -> bool:
@@ -157,7 +152,7 @@ def fold(slots: Sequence[tuple[Axis, ...]], most: tuple[int, int, int], warp: in
         for slot in dimension:
             places.update((axis.name, CounterPlace(number, stride, slot is dimension[-1])) for axis in slot)
             stride *= bound(slot, warp)
-    sizes = tuple(product([counted(slot[0], warp) for slot in dimension]) for dimension in dimensions)
+    sizes = tuple(prod(counted(slot[0], warp) for slot in dimension) for dimension in dimensions)
     return LaunchShape(places, sizes, tuple(slot for dimension in dimensions for slot in dimension), warp)
 
 
@@ -169,11 +164,3 @@ def counted(axis: Axis, warp: int) -> sint:
 def bound(slot: Sequence[Axis], warp: int) -> int:
     """The greatest extent that a slot's loops can have."""
     return upper(counted(slot[0], warp))
-
-
-def product(extents: Sequence[sint]) -> sint:
-    """The product of extents, symbolic or not."""
-    result: sint = 1
-    for extent in extents:
-        result = result * extent
-    return result

@@ -18,7 +18,7 @@ from typing import Any
 
 from tg_dtype import DType, dtypes
 from tg_lazy import ALU, BufferArg, Ops
-from tg_shape import Variable, ceildiv, sint, toposort
+from tg_shape import Variable, ceildiv, sint, step, toposort
 
 
 class NodeOp(Enum):
@@ -152,6 +152,10 @@ class Axis:
     stride: int
     extent: sint
     kind: Kind
+
+    def step(self, index: sint) -> int:
+        """How far apart in memory neighbours along the loop are, in elements; 0 where that differs."""
+        return step(index, self.root) * self.stride
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tg_shape import Expr, Variable, coefficient, sint, upper
+from tg_shape import Expr, Variable, coefficient, sint, substitute, upper
 
 from ..ir.errors import EmitError
 from .kernel import Kernel
@@ -78,7 +78,7 @@ def keeps_to_rows(nest: Nest, slot: int, shared: Sequence[Variable]) -> bool:
 
 def at_row(index: sint, shared: Sequence[Variable]) -> sint:
     """An index of an internal buffer within its row."""
-    return index if isinstance(index, int) else index.substitute(dict.fromkeys(shared, 0))
+    return substitute(index, dict.fromkeys(shared, 0))
 
 
 def in_blocks(nest: Nest, block: int) -> Kernel:
@@ -122,7 +122,7 @@ def part_of(nest: Nest, store: Store, shared: Sequence[Variable], first: sint, b
     internal = set(internal_slots(nest))
 
     def at(expr: sint) -> sint:
-        return expr if isinstance(expr, int) else expr.substitute(swap)
+        return substitute(expr, swap)
 
     def place(slot: int, index: sint) -> sint:
         if slot in internal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tg_dtype import ImageDType
-from tg_shape import Variable, coefficient
+from tg_shape import Variable, coefficient, substitute
 
 from ..ir.errors import EmitError
 from ..machine.memory import CHANNELS
@@ -48,7 +48,7 @@ def channels(nest: Nest, store: Store) -> Variable:
         if coefficient(store.index, root) != 1 or not isinstance(extent, int) or extent % CHANNELS:
             continue
         others = [coefficient(store.index, other) for other in store.roots if other is not root]
-        first = 0 if isinstance(store.index, int) else store.index.substitute(dict.fromkeys(store.roots, 0))
+        first = substitute(store.index, dict.fromkeys(store.roots, 0))
         if not isinstance(first, int):
             continue
         if all(step is not None and step % CHANNELS == 0 for step in others) and first % CHANNELS == 0:

@@ -49,6 +49,7 @@ from ..ir.text import (
     parse_variable,
     print_constant,
     print_variable,
+    with_bounds,
 )
 from ..ir.uop import const
 from .kernel import Kernel
@@ -127,14 +128,8 @@ def _variables(nest: Nest) -> set[Variable]:
     args += [part for s in nest.stores for access in s.accesses() for part in access]
     args += [s.update.size for s in nest.stores if s.update is not None]
     args += [r.extent for r in nest.roots.values()] + [a.extent for a in nest.axes]
-    pending = [v for arg in args if isinstance(arg, Expr) for v in arg.variables()]
-    found: set[Variable] = set()
-    while pending:
-        variable = pending.pop()
-        if variable not in nest.roots and variable is not GATHERED and variable not in found:
-            found.add(variable)
-            pending.extend(variable.upper.variables() if isinstance(variable.upper, Expr) else ())
-    return found
+    named = {v for arg in args if isinstance(arg, Expr) for v in arg.variables()} - {*nest.roots, GATHERED}
+    return set(with_bounds(named)) - {*nest.roots}
 
 
 def _expr(expr: sint) -> str:

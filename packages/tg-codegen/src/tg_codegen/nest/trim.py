@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from tg_lazy import Ops
-from tg_shape import Expr, ceildiv, coefficient, sint, smax, smin
+from tg_shape import Expr, ceildiv, coefficient, sint, smax, smin, substitute
 
 from .env import Env
 from .nest import SERIAL, Axis, Kind, Nest, Node, NodeOp
@@ -113,7 +113,7 @@ def trimmed(axis: Axis, masks: list[Expr], env: Env) -> Trimmed:
         by = coefficient(left, axis.root)
         assert by
         rest = left - axis.root * by
-        here = rest.substitute(env.root) if isinstance(rest, Expr) else rest
+        here = substitute(rest, env.root)
         if multiple is not None:
             remainder = -here * pow(by, -1, period), period  # by * counter + here is a multiple of the period
         elif by > 0:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tg_shape import Expr, Variable, coefficient, upper
+from tg_shape import Expr, Variable, coefficient, substitute, upper
 
 from .nest import SERIAL, Axis, Kind, Nest, Node, NodeOp, Root
 
@@ -63,11 +63,11 @@ def windowed(load: Node, nest: Nest) -> Windowed:
     for near, far, factor in overlapping(load, nest):
         if any(near in dict(w.terms) or far in dict(w.terms) for w in windows):
             continue
-        last = _extent(nest, near) - 1 + factor * (_extent(nest, far) - 1)
+        last = upper(nest.roots[near].extent) - 1 + factor * (upper(nest.roots[far].extent) - 1)
         both = Variable(f"{near.name}_{far.name}", 0, last)
         slot, *parts = node.arg
         swap: dict[Expr, Expr | int] = {near: both - far * factor}
-        index, valid = (p.substitute(swap) if isinstance(p, Expr) else p for p in parts)
+        index, valid = (substitute(p, swap) for p in parts)
         if any(isinstance(p, Expr) and far in p.variables() for p in (index, valid)):
             continue
         free = (node.free - {near, far}) | {both}
@@ -93,17 +93,13 @@ def overlapping(load: Node, nest: Nest) -> list[tuple[Variable, Variable, int]]:
     return [
         (near, far, far_step // step)
         for step, near in steps for far_step, far in steps
-        if near is not far and far_step % step == 0 and far_step // step < _extent(nest, near)
+        if near is not far and far_step % step == 0 and far_step // step < upper(nest.roots[near].extent)
         and (far_step > step or near.name > far.name)
     ]  # fmt: skip
 
 
 def _serial(nest: Nest, root: Variable) -> bool:
     return all(a.kind in SERIAL | {Kind.UNROLL, Kind.UPCAST} for a in nest.of_root(root))
-
-
-def _extent(nest: Nest, root: Variable) -> int:
-    return upper(nest.roots[root].extent)
 
 
 def _fixed(axis: Axis) -> int:

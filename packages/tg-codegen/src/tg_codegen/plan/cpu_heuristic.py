@@ -34,17 +34,17 @@ from .streaming import (
 from .strips import strips
 
 BESIDE_ROWS = 6
-"""Registers beside those of a tile's rows: vectors that are transposed, and a scalar."""
+"""Registers that a tile needs in addition to those of its rows: vectors being transposed, and a scalar."""
 SHUFFLED = 4
-"""Vectors that are read together, and sorted into those of every second or every fourth element."""
+"""Most vectors that are loaded together and then shuffled into those of every second or every fourth element."""
 LONG_ROW = 128
-"""Vectors of a row, from which on a maximum has as many accumulators as hide its latency."""
+"""Vectors of a row from which on a maximum gets as many accumulators as hide its latency."""
 LONG_REDUCTION = 1024
-"""Terms of a reduction beside which it does not count how its results are stored."""
+"""Terms of a reduction from which on the cost of storing its results is negligible."""
 OFTEN_READ = 16
-"""Outputs that read an element: with so many it is packed, where it can be."""
+"""An element that at least this many outputs read is packed, where it can be."""
 TILED_READS = 0.3
-"""Reads that a register tile leaves of those without one: one of 14 by 2 leaves 0.32 for each multiplication."""
+"""Loads of a register-tiled product as a share of an untiled one's: a 14x2 tile loads 0.32 values a multiply-add."""
 
 
 class CPUPlanner(Packer):
@@ -214,7 +214,7 @@ class CPUPlanner(Packer):
         return max(alone, default=0) / max(*work.values(), 1)
 
     def within(self, load: Node, by: int | None, lanes: Root) -> bool:
-        """Whether a short reduced dimension fills the gaps of a load that grows ``by`` from lane to lane."""
+        """Whether a short reduced dimension reads the gaps of a load whose lanes are ``by`` elements apart."""
         return lanes.reduce and by is not None and any(
             r.reduce and r is not lanes and r.extent == by <= SHUFFLED and coefficient(load.arg[1], r.var) == 1
             for r in self.nest.roots.values())
@@ -314,9 +314,9 @@ class CPUPlanner(Packer):
         return True
 
     def turned(self, rows: Root, lanes: Root, terms: int) -> int:
-        """Beside how many terms it counts that the results of rows are turned to be stored; 0 where it does not.
+        """The length of the reduction over which transposing the results before the store is spread; 0 if negligible.
 
-        It does beside few of them, and where the lanes of a result all fall on the same sets of the cache.
+        It is negligible for long reductions, unless the lanes of a result all fall on the same sets of the cache.
         """
         apart = [by for s in self.nest.stores if (by := coefficient(s.index, lanes.var)) not in (0, 1)]
         if not apart or not self.near(rows):

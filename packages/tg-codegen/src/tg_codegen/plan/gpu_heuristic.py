@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tg_lazy import Ops
-from tg_shape import Variable, coefficient, upper
+from tg_shape import Variable, coefficient, even_part, upper
 
 from ..machine.target import Target
 from ..nest.launch_shape import items
@@ -312,7 +312,7 @@ class GPUPlanner(Planner):
         extent = upper(serial[0].extent) if serial else 1
         length = max(1, min(extent, deep // inner if inner <= deep else 1))
         while True:
-            even = next((n for n in range(length, length // 2, -1) if extent % n == 0), length)
+            even = even_part(extent, length) or length
             walk = None if even == extent else serial[0]
             where = walk.name if walk is not None else None
             cut: list[LoopAction] = [Split(walk.name, even, Kind.REDUCE)] if walk is not None and even > 1 else []

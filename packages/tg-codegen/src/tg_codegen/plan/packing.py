@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tg_dtype import dtypes
-from tg_shape import Variable, coefficient, upper
+from tg_shape import Variable, ceildiv, coefficient, even_part, step, upper
 
 from ..ir.matrix import MatrixInstruction
 from ..machine.memory import PAGE_BYTES
@@ -20,7 +20,7 @@ from .registers import FEW_ROWS, UNLIMITED, RegisterTile
 from .streaming import lines_held
 
 GROUP_TILES = 8
-"""Tiles of rows, at the least, that read a packed panel, for their reads to count more than packing it."""
+"""Panels that at least this many tiles of rows read are packed in groups: their reads then outweigh the packing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class Packer(Planner):
         across = [n for n in body if lanes.var not in n.free and coefficient(n.arg[1], rows.var) == 1]
         held, far, crowded = extent, False, False
         for load in across:
-            jump = abs(coefficient(load.arg[1], walked[0].var) or 0) * load.dtype.itemsize
+            jump = step(load.arg[1], walked[0].var) * load.dtype.itemsize
             held = min(held, lines_held(jump, self.target))
             nbytes = prod(upper(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
             far |= nbytes > self.target.far_bytes
@@ -262,7 +262,7 @@ class Packer(Planner):
         vectors = [n for n in body if lanes.var in n.free and rows.var not in n.free]
         if len(near) != 1 or len(vectors) != 1:
             return False
-        jump = abs(coefficient(near[0].arg[1], walked[0].var) or 0) * near[0].dtype.itemsize
+        jump = step(near[0].arg[1], walked[0].var) * near[0].dtype.itemsize
         wide = tile.vectors * self.width(lanes) * vectors[0].dtype.itemsize
         room, costs = min(self.target.l2_bytes, self.panel_most), self.target.cpu
         length = even_piece(terms, max(1, min(terms, power_below(max(1, room // (costs.row_panels * wide))))))
@@ -434,5 +434,4 @@ def even_piece(extent: int, most: int) -> int:
     >>> even_piece(4096, 1024), even_piece(1000, 128), even_piece(1009, 512)
     (1024, 125, 505)
     """
-    whole = next((n for n in range(most, most // 2, -1) if extent % n == 0), None)
-    return whole or -(-extent // -(-extent // most))
+    return even_part(extent, most) or ceildiv(extent, ceildiv(extent, most))

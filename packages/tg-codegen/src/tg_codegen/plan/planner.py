@@ -47,7 +47,7 @@ class Planner(ABC):
     Attributes:
       contracted: whether a matrix instruction takes several terms at a time.
       woven: whether it takes them from rows of the second operand that are not packed.
-      evenly: whether a loop is divided among threads only if none is idle for long then, where there is such a loop.
+      evenly: whether to divide among threads a loop that gives them nearly equal shares, if there is one.
     """
 
     def __init__(self, nest: Nest, target: Target, matrices: bool = False, evenly: bool = False) -> None:

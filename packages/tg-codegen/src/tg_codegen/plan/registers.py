@@ -11,9 +11,9 @@ from ..nest.interior import LEAST_INTERIOR
 UNLIMITED = 1 << 30
 USUAL = CPUCosts()
 FEW_ROWS = 8
-"""Rows of a tile where each is more code, or needs more registers, than a scalar."""
+"""Most rows of a tile where a row costs more than one scalar register: masked, transposed or windowed rows."""
 MANY_ROWS = 14
-"""Rows of a tile, at the most: 28 accumulators of two vectors each, of 32 registers."""
+"""Most rows of a tile: 14 rows of two vectors are 28 accumulators, which leaves 4 of 32 registers for operands."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from itertools import count
 from tg_dtype import dtypes
 from tg_lazy import ALU, BufferArg
 from tg_lazy.cost import FLOPS
-from tg_shape import Expr, Variable, coefficient, sint, toposort, upper
+from tg_shape import Expr, Variable, coefficient, sint, substitute, toposort, upper
 
 from ..machine.target import Target
 from ..nest.kernel import Kernel
@@ -63,9 +63,9 @@ class Search:
             else:
                 arg = node.arg
                 if node.op is NodeOp.LOAD:
-                    arg = (arg[0], at(arg[1], swap), at(arg[2], swap))
+                    arg = (arg[0], substitute(arg[1], swap), substitute(arg[2], swap))
                 elif node.op in (NodeOp.INDEX, NodeOp.SELECT):
-                    arg = at(arg, swap)
+                    arg = substitute(arg, swap)
                 key = (node.op, node.dtype, arg, *(found[s] for s in node.src))
             number = self.names.get(key)
             if number is None:
@@ -109,11 +109,6 @@ class Search:
         return None
 
 
-def at(expr: sint, swap: dict[Expr, sint]) -> sint:
-    """``expr`` with variables replaced."""
-    return expr if isinstance(expr, int) else expr.substitute(swap)
-
-
 def reusable(nest: Nest) -> Reuse | None:
     """What an output of a nest may reuse; None where there is nothing, or where it cannot be kept row by row."""
     if len(nest.stores) != 1 or nest.stores[0].update or any(b.internal for b in nest.buffers):
@@ -153,7 +148,7 @@ def with_reuse(nest: Nest, found: Reuse) -> Nest:
         place, size = place + root * size, size * upper(nest.roots[root].extent)
     table = NodeTable()
     table.roots = dict(nest.roots)
-    held = {found.value: place, **{node: at(place, {found.walk: root}) for root, node in found.alike.items()}}
+    held = {found.value: place, **{node: substitute(place, {found.walk: root}) for root, node in found.alike.items()}}
     new: dict[Node, Node] = {}
     for node in store.value.toposort():
         if node in held:

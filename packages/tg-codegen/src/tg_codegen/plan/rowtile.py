@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tg_lazy import Ops
-from tg_shape import Variable, coefficient, sint, upper
+from tg_shape import Variable, coefficient, even_part, sint, upper
 
 from ..machine.target import Target
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root, is_alu
@@ -14,9 +14,9 @@ from .plan_cost import ROWS_GAIN
 from .planner import power_below
 
 ALONE = 4
-"""Accumulators that a row by itself has, at the most, for its terms not to wait for one another."""
+"""Most accumulators of a single row: enough that its additions do not wait for one another."""
 HALF = 0.5
-"""Terms in which an operand is wanted that a mask on a reduced dimension chooses, as the low and high bits of bytes."""
+"""Assumed share of a sum's terms that need an operand whose mask depends on reduced dimensions alone."""
 
 
 def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction]:
@@ -189,8 +189,7 @@ def evenly(extent: int, most: int) -> int:
     >>> evenly(3, 12), evenly(18, 12), evenly(17, 12)
     (3, 9, 12)
     """
-    whole = next((n for n in range(min(most, extent), most // 2, -1) if extent % n == 0), None)
-    return whole or min(most, extent)
+    return even_part(extent, most) or min(most, extent)
 
 
 def cut(nest: Nest, row: Root, count: int, kind: Kind) -> list[LoopAction]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from math import gcd, prod
 
-from tg_shape import Variable, coefficient, upper
+from tg_shape import Variable, coefficient, step, upper
 
 from ..machine.target import Target
 from ..nest.nest import Kind, Nest, Node, NodeOp
@@ -30,7 +30,7 @@ LEAST_WALK = 4
 Shorter walks begin more often than they gain.
 """
 VECTORS_BESIDE = 4
-"""Vectors beside one another that a loop without reductions reads of a row at a time: unrolling, on any machine."""
+"""Consecutive vectors of a row that one iteration of a loop without reductions processes: unrolling, on any machine."""
 BLOCK_TILES = 8
 """Tiles along each side of a block of a transposition that goes past the caches: the order of a walk.
 
@@ -41,8 +41,7 @@ TILES_AHEAD = 2
 TRANSPOSED_VECTORS = 16
 """Vectors of a tile that is transposed in registers, at the most: more are more code, whatever the registers hold."""
 OF_L2 = 4
-"""Of what takes at least this part of the second-level cache, the next kernel to read it finds nothing there: others
-have been between."""
+"""Arrays of at least a quarter of the second-level cache are taken to be evicted before the next kernel reads them."""
 SUMMED_ROWS = 4
 """Rows that are added to partial results at a time, and vectors of each: 4 by 4, so that each partial result is
 loaded and stored once for four terms."""
@@ -72,7 +71,7 @@ def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -
         return []
     if any(exceeds(nest, store.slot, target) for store in nest.stores):
         return in_squares(nest, walk.name, beside.name, lanes, copies, target)
-    jump = max((abs(coefficient(n.arg[1], lanes) or 0) * n.dtype.itemsize for n in loads_of(nest)), default=0)
+    jump = max((step(n.arg[1], lanes) * n.dtype.itemsize for n in loads_of(nest)), default=0)
     most = max(1, target.cpu.tlb_pages // walk.stride)
     held = lines_held(jump, target) // walk.stride if jump else most
     length = min(most, max(held, LEAST_WALK))
@@ -130,7 +129,7 @@ def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[LoopAction
     if not walked or any(n.free < node.free | {root} for n in walked):
         return []
     for load in walked:
-        jump = abs(coefficient(load.arg[1], root) or 0) * load.dtype.itemsize
+        jump = step(load.arg[1], root) * load.dtype.itemsize
         far = upper(nest.buffers[load.arg[0]].size) * load.dtype.itemsize > target.l2_bytes
         masked = not isinstance(load.arg[2], int)
         if coefficient(load.arg[1], lanes) != 1 or jump < target.line_bytes or not far or masked:
@@ -187,8 +186,8 @@ def walked_once(nest: Nest, load: Node) -> bool:
         return False  # what is not in its index is in registers
     run, vectors = 1, False
     steps = [(by * a.stride, a) for a in nest.axes if a not in walks and (by := coefficient(load.arg[1], a.root))]
-    for step, axis in sorted(steps, key=lambda found: found[0]):
-        if step == run:
+    for jump, axis in sorted(steps, key=lambda found: found[0]):
+        if jump == run:
             run *= upper(axis.extent)
             vectors |= axis.kind in (Kind.VECTOR, Kind.LANES, Kind.CONTRACT)
     by = coefficient(load.arg[1], walks[-1].root)

@@ -8,7 +8,7 @@ scratch; and the lines that the tiles after the next need are fetched ahead.
 
 from __future__ import annotations
 
-from tg_shape import Variable, coefficient, upper
+from tg_shape import Variable, coefficient, step, upper
 
 from ..machine.memory import PAGE_BYTES
 from ..machine.target import Target
@@ -24,7 +24,7 @@ LINES = (2, 1)
 """Cache lines of a row that a tile reads, at the least: two, for memory and its prefetchers fetch them in pairs; one
 where the registers hold no more."""
 NEAR_SHARE = 4
-"""Part of the second-level cache that the columns of a tile and the rows may take to be found there again."""
+"""The columns of a tile and its rows stay in the second-level cache if they take at most a quarter of it."""
 
 
 def strips(nest: Nest, rows: Variable, lanes: Variable, tile: RegisterTile, target: Target) -> list[LoopAction]:
@@ -59,7 +59,7 @@ def strips(nest: Nest, rows: Variable, lanes: Variable, tile: RegisterTile, targ
     width = next((upper(a.extent) for a in nest.axes if a.root is lanes and a.kind is Kind.VECTOR), 1)
     tiles_of = (row_tile(count, -(-lines * target.line_bytes // (width * itemsize)), target) for lines in LINES)
     few = next((tile for tile in tiles_of if tile is not None), None)
-    jump = abs(coefficient(load.arg[1], root) or 0) * itemsize
+    jump = step(load.arg[1], root) * itemsize
     far = upper(nest.buffers[load.arg[0]].size) * itemsize > target.l2_bytes
     if few is None or not far or coefficient(load.arg[1], lanes) != 1 or not isinstance(load.arg[2], int):
         return []

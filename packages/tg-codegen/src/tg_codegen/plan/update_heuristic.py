@@ -50,7 +50,7 @@ class UpdatePlanner(Planner):
         return self.actions
 
     def rows_at_once(self) -> None:
-        """Updates several rows side by side, where what meets in a row waits for what was written there before."""
+        """Updates several rows in one iteration where each update of a row waits for the row's previous one."""
         loops, separate, update = self.nest.axes, {root.var for root in self.separate}, self.store.update
         if len(loops) < 2 or any(a.kind is not Kind.LOOP for a in loops) or update is None or update.distinct:
             return
@@ -71,8 +71,8 @@ class UpdatePlanner(Planner):
         """Whether threads may divide a loop: it meets nowhere, and is long enough for the parts to lie well apart."""
         if all(axis.root is not root.var for root in self.separate) or upper(axis.extent) < self.target.threads:
             return False
-        step = abs(coefficient(self.store.index, axis.root) or 0) * axis.stride * self.store.value.dtype.itemsize
-        share = step * (upper(axis.extent) // self.target.threads)
+        jump = axis.step(self.store.index) * self.store.value.dtype.itemsize
+        share = jump * (upper(axis.extent) // self.target.threads)
         return share >= self.least_share
 
     def scatters(self, axis: Axis) -> bool:

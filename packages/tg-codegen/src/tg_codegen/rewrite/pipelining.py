@@ -130,7 +130,7 @@ def join(first: UOp, second: UOp) -> UOp | None:
 
 
 def apart(index: UOp, counter: UOp) -> bool:
-    """Whether an index is another one in each iteration of a loop, as far as its form tells."""
+    """Whether an index provably takes a different value in every iteration of a loop."""
     while index is not counter:
         varying = [s for s in index.src if counter in s.toposort()]
         fixed = [s for s in index.src if s not in varying]

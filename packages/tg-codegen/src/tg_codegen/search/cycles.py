@@ -11,7 +11,7 @@ from math import prod
 
 from tg_dtype import PtrDType, dtypes
 from tg_lazy import Ops
-from tg_shape import upper
+from tg_shape import toposort, upper
 
 from ..ir.program import ProgramSpec
 from ..ir.scalar import scalar_function
@@ -63,18 +63,10 @@ def _body(uops: Sequence[UOp], target: Target, core: int = 0) -> float:
 
 def _chain(value: UOp, register: UOp) -> int:
     """How many operations one after the other make a register's next value of its last, on the longest way."""
-    far = {register: 0}  # of what is computed from the register; of all else -1
-    stack = [value]
-    while stack:
-        u = stack[-1]
-        waiting = [s for s in u.src if s not in far] if u not in far and is_alu(u) else []
-        if waiting:
-            stack += waiting
-            continue
-        stack.pop()
-        if u not in far:
-            most = max((far[s] for s in u.src), default=-1) if is_alu(u) else -1
-            far[u] = -1 if most < 0 else most + 1
+    far: dict[UOp, int] = {}  # of what is computed from the register; of all else -1
+    for u in toposort((value,), lambda u: u.src if is_alu(u) else ()):
+        most = max((far[s] for s in u.src), default=-1) if is_alu(u) else -1
+        far[u] = 0 if u is register else -1 if most < 0 else most + 1
     return max(0, far[value])
 
 

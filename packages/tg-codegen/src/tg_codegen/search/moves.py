@@ -42,9 +42,9 @@ SHARED_PIECE = 16
 ONCE = frozenset({Kind.UPCAST, Kind.UNROLL, Kind.SPREAD, Kind.VECTOR, Kind.LANES})
 """Kinds of which a dimension has one loop: two would be one of both their iterations."""
 STEPS = (2, 4, 8)
-"""Vectors of a step along a row to try for all its walks."""
+"""Vectors that one iteration processes, to try for all loops along a row."""
 BLOCKS = (16, 64)
-"""Rows of a block to begin with; a search alters them."""
+"""Rows of a block to begin a search with."""
 AHEAD = (256, 1024, 4096)
 """Elements ahead of a load to try telling the cache of."""
 DEEPEST = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
+from tg_shape import upper
 
 from .base import Function, Grads, splat
 
@@ -43,7 +44,7 @@ def recurrence(
         wide = [x.cast(dtypes.float32) for x in (terms, factors, *(() if times is None else (times,)))]
         return recurrence(wide[0], wide[1], axis, back, *wide[2:]).cast(dtype)
     pre, n, post = terms.shape[:axis], terms.shape[axis], terms.shape[axis + 1 :]
-    most = n if isinstance(n, int) else n.vmax  # of a symbolic size as many as there can be
+    most = upper(n)  # of a symbolic size as many as there can be
     size = min(most, _BLOCK)
     blocks = -(-most // size)
     around, whole = [(0, 0)] * len(pre), [(0, dim) for dim in pre]

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple, Self
 
 from tg_runtime import BufferOptions
-from tg_shape import Variable, sint
+from tg_shape import Variable, sint, upper
 
 from ...core.buffer import HCQBuffer
 from ...core.fileio import MMIO
@@ -109,7 +109,7 @@ class AQLQueue(ComputeQueue):
         self._refer()
         at = 4 * len(self._packets)
         beside = at and (not self._jumps or self._jumps[-1][0] != len(self._packets) - WORDS)
-        sizes = [size if isinstance(size, int) else size.vmax for size in items]
+        sizes = [upper(size) for size in items]
         fields = {f"workgroup_size_{axis}": size for axis, size in zip("xyz", sizes, strict=True)}
         packet = aql.kernel_dispatch_packet.pack(
             header=BESIDE if beside else DISPATCH, setup=3, private_segment_size=private, group_segment_size=group,
