@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import gc
+import importlib.util
 import io
 import os
 import re
@@ -256,6 +257,9 @@ def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     for line in _skips_not_allowed(terminalreporter, config):
         terminalreporter.write_line(line, red=True)
+    if _listings is not None:
+        for line in (*_listings.differences, _listings.line):
+            terminalreporter.write_line(line, red=bool(_listings.differences))
 
 
 def _skips_not_allowed(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> list[str]:
@@ -273,8 +277,26 @@ def _skips_not_allowed(terminalreporter: pytest.TerminalReporter, config: pytest
     ]
 
 
+_listings: Any = None
+
+
+def _amd_listings() -> Any:
+    """What came of comparing each of AMD's code objects that the run compiled, in whatever process, with LLVM's
+    listings of them. Where the software cards' decoder is not installed (packages by themselves), nothing did."""
+    if not _FOLDERS or importlib.util.find_spec("tg_hcq") is None or importlib.util.find_spec("tools") is None:
+        return None
+    from tools import amd_listings
+
+    found = amd_listings.code_objects(Path(_FOLDERS[0].name)) if amd_listings.available() else {}
+    return amd_listings.compared([found[key] for key in sorted(found)]) if found else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    global _listings
+    _listings = _amd_listings()
+    if session.exitstatus == 0 and _listings is not None and _listings.differences:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if session.exitstatus == 0 and reporter and _skips_not_allowed(reporter, session.config):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -79,7 +79,7 @@ class Bench:
     def code(self, more: int = 0, index: str = "%lane") -> bytes:
         """A code object."""
         assert self.device.compiler is not None
-        return self.device.compiler.compile(TEXT.format(index=index, more=more))
+        return self.device.compiler.compile_cached(TEXT.format(index=index, more=more))
 
     def memory(self, first: int, count: int = COUNT) -> HCQBuffer:
         """Memory of the card with ``count`` numbers from ``first`` on."""

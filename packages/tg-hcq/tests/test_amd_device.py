@@ -154,7 +154,7 @@ def test_copies_go_to_the_card_and_back(device: AMDDevice, nbytes: int) -> None:
 def test_the_registers_of_a_launch(device: AMDDevice) -> None:
     pytest.importorskip("llvmlite", reason="LLVM compiles the kernel")
     assert device.compiler is not None
-    program = device.program("k", device.compiler.compile(KERNEL))
+    program = device.program("k", device.compiler.compile_cached(KERNEL))
     queue = device.compute_queue().exec(program, program.fill_args([]), (3, 2, 1), (64, 1, 1))
     found = registers(list(queue._words))
     opcode, body = packets(list(queue._words))[-1]
@@ -172,7 +172,7 @@ def test_the_registers_of_a_launch(device: AMDDevice) -> None:
 def test_launches_that_are_too_large_are_refused_before_anything_is_sent(device: AMDDevice) -> None:
     pytest.importorskip("llvmlite", reason="LLVM compiles the kernel")
     assert device.compiler is not None
-    lib = device.compiler.compile(KERNEL)
+    lib = device.compiler.compile_cached(KERNEL)
     program = device.program("k", lib)
     written = device.hardware_ring("compute").write[0]
     with pytest.raises(DeviceError, match=r"groups of \(2048, 1, 1\) work-items; AMD runs 1024"):
@@ -396,7 +396,7 @@ attributes #0 = { "amdgpu-no-dispatch-ptr" "amdgpu-no-queue-ptr" "amdgpu-no-disp
 def test_private_memory_is_each_work_items_own(device: AMDDevice) -> None:
     pytest.importorskip("llvmlite", reason="LLVM compiles the kernel")
     assert device.compiler is not None
-    program = device.program("k", device.compiler.compile(SCRATCH))
+    program = device.program("k", device.compiler.compile_cached(SCRATCH))
     count = 64 * 7
     out = device.allocator.alloc(4 * count, HOST_OPTIONS)
     program(out, global_size=(7, 1, 1), local_size=(64, 1, 1), vals=(13,))
@@ -409,7 +409,7 @@ def test_where_private_memory_of_a_launch_is(device: AMDDevice) -> None:
     """What TMPRING_SIZE says fits in the scratch; where it is, registers say, and a descriptor on gfx10.3."""
     pytest.importorskip("llvmlite", reason="LLVM compiles the kernel")
     assert device.compiler is not None and device.renderer is not None
-    program = device.program("k", device.compiler.compile(SCRATCH))
+    program = device.program("k", device.compiler.compile_cached(SCRATCH))
     assert program.kernel.scratch >= 512
     args = program.fill_args([device.allocator.alloc(256)], [7])
     queue = device.compute_queue().exec(program, args, (1, 1, 1), (64, 1, 1))

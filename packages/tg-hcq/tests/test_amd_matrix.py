@@ -41,7 +41,7 @@ def mnemonics(arch: str, m: int, n: int, k: int, row: Row) -> tuple[list[str], i
     """What a product is compiled to, and the work-items of a group."""
     found = row.instruction
     program = compile_ast(product(m, n, k, found.a, found.b, found.acc), AMDLLVMRenderer(arch))
-    lines = listing(AMDGPUCompiler(arch).compile(program.src))
+    lines = listing(AMDGPUCompiler(arch).compile_cached(program.src))
     assert program.local_size is not None
     x, y, z = program.local_size
     return [line.split()[0] for line in lines if line.startswith("\t")], x * y * z

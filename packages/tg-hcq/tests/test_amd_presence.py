@@ -8,6 +8,8 @@ import pytest
 
 from tg_hcq import FileIO, System
 from tg_hcq.amd import AMDDevice
+from tg_hcq.amd.architecture import ARCHITECTURES
+from tg_hcq.amd.kfd.kernels import OLDEST, known, too_old
 from tg_hcq.amd.kfd.presence import missing
 from tg_hcq.core.system import real_system
 from tg_hcq.simulate.amd.kfd import KfdSystem
@@ -74,7 +76,61 @@ def test_there_is_no_such_card() -> None:
     machine.put_text(path, text)
     assert "the card is a gfx906, which this driver does not know" in (missing(machine, CARD) or "")
     machine.put_text(f"{nodes}/1/gpu_id", "0")
+    machine.linux = "7.2.0"
     assert missing(machine, CARD) == "the kernel lists no card in /sys/class/kfd"
+
+
+@pytest.mark.parametrize(
+    ("linux", "arch", "told"),
+    [
+        ("6.8.0-31-generic", "gfx1201", "this is Linux 6.8, which may be too old: KFD was seen with gfx1201 in Linux "
+         "6.12, not yet in 6.10"),
+        ("6.11.2", "gfx1200", "KFD was seen with gfx1200 in Linux 6.12, not yet in 6.10"),
+        ("6.12.1", "gfx950", "KFD was seen with gfx950 in Linux 7.2, not yet in 6.12"),
+        ("6.12.1", "gfx1201", None),
+        ("6.1.0-9-amd64", "gfx1030", None),
+        ("6.13.1", "", "KFD was seen with gfx950, gfx1153 in Linux 7.2, not yet in 6.12"),
+        ("6.10.1", "", "in Linux 6.12, not yet in 6.4; gfx1150 in Linux 6.12, not yet in 6.6; gfx1151 in"),
+        ("7.2.1", "", None),
+        ("unknown", "", None),
+    ],
+)  # fmt: skip
+def test_a_kernel_that_may_not_know_the_card(linux: str, arch: str, told: str | None) -> None:
+    """Such a kernel lists no card, or another one: what it would have to be is said, and by opening, too."""
+    other, entry = Closed("gfx1030" if arch != "gfx1030" else "gfx1100"), DevEntry("AMD", arch=arch)
+    other.linux = linux
+    if not arch:
+        other.put_text("/sys/class/kfd/kfd/topology/nodes/1/gpu_id", "0")
+    for said in (missing(other, entry) or "", opening(other, entry)):
+        assert ("may be too old" in said) is (told is not None), said
+        assert (told or "the kernel lists") in said
+    other.put_text("/sys/module/amdgpu/version", "6.10.5")  # a module that is newer than its kernel
+    assert "may be too old" not in (missing(other, entry) or "")
+
+
+def opening(machine: Closed, entry: DevEntry) -> str:
+    """What is said where a card is opened that is not there."""
+
+    class Opened(KfdSystem):
+        release = machine.linux
+
+        def listdir(self, path: str) -> list[str]:
+            return machine.listdir(path)
+
+        def read_text(self, path: str) -> str:
+            return machine.read_text(path)
+
+    with pytest.raises(DeviceUnavailable) as error:
+        AMDDevice("AMD", entry, system=Opened("gfx1030"))
+    return str(error.value)
+
+
+def test_every_architecture_has_a_kernel() -> None:
+    for number, card in ARCHITECTURES.items():
+        span = known(number)
+        assert span.absent is None or OLDEST <= span.absent < span.present, card.name
+        assert too_old(span.present, {card.name: number}) is None
+        assert card.name in (too_old((5, 0), {card.name: number}) or "")
 
 
 def test_the_real_machine() -> None:

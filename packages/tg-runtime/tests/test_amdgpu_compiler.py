@@ -60,7 +60,7 @@ def total(n: int) -> LazyOp:
 def compiled(arch: str, ast: LazyOp) -> tuple[str, Descriptor, str]:
     spec = compile_ast(ast, AMDLLVMRenderer(arch))
     compiler = AMDGPUCompiler(arch)
-    return spec.src, Descriptor(compiler.compile(spec.src)), compiler.assembly(spec.src)
+    return spec.src, Descriptor(compiler.compile_cached(spec.src)), compiler.assembly(spec.src)
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -70,7 +70,7 @@ def test_all_cases_of_conformance_compile_and_ask_for_nothing_hidden(arch: str) 
     wave = WAVE32 if ARCHS[arch].lanes == 32 else 0
     own = PRIVATE_BUFFER if arch.startswith("gfx103") else 0
     for case in cases(renderer):
-        found = Descriptor(compiler.compile(renderer.render(case.name, case.uops)))
+        found = Descriptor(compiler.compile_cached(renderer.render(case.name, case.uops)))
         assert found.properties & ~own in (KERNARG | wave, wave), f"{case.name}: {found.properties:#x}"
         assert found.arguments <= 8 * sum(u.op in (UOps.PARAM, UOps.VAR) for u in case.uops), case.name
 
@@ -152,7 +152,7 @@ define amdgpu_kernel void @k(i32 %i) {
 """
     most = amd_target(arch).shared_bytes
     compiler = AMDGPUCompiler(arch)
-    assert Descriptor(compiler.compile(text.replace("SIZE", str(most)))).shared == most
+    assert Descriptor(compiler.compile_cached(text.replace("SIZE", str(most)))).shared == most
     for make in (compiler.compile, compiler.assembly):
         with pytest.raises(CompileError, match=f"share {most + 1} bytes of local memory; {arch} has {most}"):
             make(text.replace("SIZE", str(most + 1)))

@@ -49,7 +49,7 @@ KEEP_SUBNORMALS = 0xF0
 
 def code() -> tuple[bytes, int]:
     """The instructions of the kernel, and how many user SGPRs its descriptor counts (COMPUTE_PGM_RSRC2, 5 to 1)."""
-    image = AMDGPUCompiler("gfx1100").compile(KERNEL)
+    image = AMDGPUCompiler("gfx1100").compile_cached(KERNEL)
     text, descriptor = (
         next(image[s.offset : s.offset + s.size] for s in ELFFile(image).sections if s.name == name)
         for name in (".text", ".rodata")

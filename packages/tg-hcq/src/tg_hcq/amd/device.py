@@ -280,7 +280,7 @@ def _choose(system: System, device: str, entry: DevEntry) -> Node:
     if not number.isdigit():
         raise DeviceUnavailable(f"the device {device} wants a number: AMD or AMD:1")
     if int(number) >= len(chosen):
-        raise DeviceUnavailable.here(device, listed(found))
+        raise DeviceUnavailable.here(device, listed(system, found, entry))
     return chosen[int(number)]
 
 

@@ -11,11 +11,11 @@ from tg_runtime import DevEntry
 from ...core.system import System
 from ..architecture import ARCHITECTURES, NAMES
 from .driver import OLDEST, PATH
+from .kernels import OLDEST as OLDEST_KERNEL
+from .kernels import Version, text_of, too_old
 from .topology import Node, nodes
 
 _MODULE: Final = "/sys/module/amdgpu"
-_LINUX: Final = (6, 1)
-"""The kernel that brought :data:`~tg_hcq.amd.kfd.driver.OLDEST`."""
 
 
 def missing(system: System, entry: DevEntry) -> str | None:
@@ -33,23 +33,32 @@ def wanted(found: Sequence[Node], entry: DevEntry) -> list[Node]:
     return [of_arch[i] for i in entry.indices if i < len(of_arch)] if entry.indices else of_arch
 
 
-def listed(found: Sequence[Node]) -> str:
-    """A line for each card."""
+def listed(system: System, found: Sequence[Node], entry: DevEntry) -> str:
+    """A line for each card, and whether the kernel may be too old for the one that an entry asks for."""
+    release = _release(system)
+    names = {card.name: card.version for card in ARCHITECTURES.values() if entry.arch in ("", card.name)}
+    old = None if release is None else too_old(release, names)
     if not found:
-        return "the kernel lists no card in /sys/class/kfd"
+        return "; ".join(filter(None, ("the kernel lists no card in /sys/class/kfd", old)))
     rows = [f"  {i}: {node.architecture} ({node.name})" for i, node in enumerate(found)]
-    return "\n".join(["it is not there; the cards that the kernel lists:", *rows])
+    return "\n".join(["it is not there; the cards that the kernel lists:", *rows, *([old] if old else [])])
 
 
-def _too_old(system: System) -> str | None:
-    """Linux says the version only to whoever opens the file; a module from elsewhere than its kernel has its own."""
+def _release(system: System) -> Version | None:
+    """The version of Linux; None where the module is not its own: one from elsewhere knows other cards."""
     release = re.match(r"(\d+)\.(\d+)", system.release)
     if release is None or system.exists(f"{_MODULE}/version"):
         return None
-    if (int(release[1]), int(release[2])) >= _LINUX:
+    return int(release[1]), int(release[2])
+
+
+def _too_old(system: System) -> str | None:
+    """Linux says KFD's version only to whoever opens the file."""
+    release = _release(system)
+    if release is None or release >= OLDEST_KERNEL:
         return None
-    least, kernel = (".".join(map(str, version)) for version in (OLDEST, _LINUX))
-    return f"the KFD of Linux {release[0]} is too old: {least} is needed, which Linux {kernel} and later have"
+    least, kernel = text_of(OLDEST), text_of(OLDEST_KERNEL)
+    return f"the KFD of Linux {text_of(release)} is too old: {least} is needed, which Linux {kernel} and later have"
 
 
 def _forbidden(system: System, path: str) -> str | None:
@@ -66,7 +75,7 @@ def _no_card(system: System, entry: DevEntry) -> str | None:
     found = nodes(system)
     chosen = wanted(found, entry)
     if not chosen:
-        return listed(found)
+        return listed(system, found, entry)
     if chosen[0].version not in ARCHITECTURES:
         known = ", ".join(sorted(NAMES))
         return f"the card is a {chosen[0].architecture}, which this driver does not know; it knows {known}"
