@@ -62,3 +62,55 @@ def test_a_running_sum(device: str, count: int, profiled: int) -> None:
         np.testing.assert_allclose(got[2:][::-1], want, rtol=1e-5)
         np.testing.assert_allclose(got[(count - 1) % 2], state, rtol=1e-5)
     assert runner.num_kernels >= count
+
+
+def _sums(device: str, columns: int, held: LazyBuffer) -> LoopRunner:
+    """total' = total + x[step] + held, over a row: one slot for the total, read from elsewhere in step 0."""
+    total, x = (LazyBuffer.empty((1,), dtypes.float32, device) for _ in range(2))
+    inner = Body(isolate([total.alu(Ops.ADD, x).alu(Ops.ADD, held)], [total, x]))
+    places = [
+        Place(0, 8, 4, -1, 1, columns, 2, 1),
+        Place(2, 0, 4, 0, 1, columns),
+        Place(3),
+        Place(0, 8, 4, 0, 1, columns, 2),
+    ]
+    return LoopRunner("a row", device, inner, places, columns)
+
+
+@pytest.mark.parametrize("device", ["CPU", "NUMPY"])
+@pytest.mark.parametrize("columns", [1, 2, 7])
+@pytest.mark.parametrize("profiled", [0, 1])
+def test_a_loop_within_a_loop(device: str, columns: int, profiled: int) -> None:
+    """Sums along rows, each from the last one's, doubled: the steps of both loops move, and both read what stays."""
+    if device not in Device.available():
+        pytest.skip(f"{device} is not available here")
+    rows = 5
+    held = LazyBuffer.empty((1,), dtypes.float32, device)
+    sums = _sums(device, columns, held)
+    start, row, own = (LazyBuffer.empty(shape, dtypes.float32, device) for shape in ((1,), (columns,), (1,)))
+    packed = LazyBuffer.custom(sums, [start, row, own], (4,), dtypes.float32, device)
+    last = 2 + (columns - 1) % 2
+    outer = Body(
+        isolate(
+            [packed.shrink(((last, last + 1),)).alu(Ops.MUL, LazyBuffer.const(2.0, dtypes.float32, (1,), device))],
+            [start, row, own],
+        )
+    )
+    places = [
+        Place(0, 0, 4, -1, 1, rows, 0, 1), Place(2, 0, 4 * columns, 0, 1, rows), Place(3), Place(0, 0, 4, 0, 1, rows),
+    ]  # fmt: skip
+    runner = LoopRunner("rows", device, outer, places, rows)
+    data = np.random.default_rng(columns).standard_normal((rows, columns)).astype(np.float32)
+    for scale in (1.0, 0.25):  # the second time in other memory
+        bufs = [Buffer(device, rows, dtypes.float32).allocate()]
+        bufs += [Buffer.fromCPU(device, np.array(a, np.float32)) for a in ([3.0], scale * data, [0.5])]
+        with Context(PROFILE=profiled):
+            runner(bufs, {}, wait=True)
+        total, want = 3.0, []
+        for one in scale * data:
+            total = 2 * (total + float(one.sum()) + 0.5 * columns)
+            want.append(total)
+        np.testing.assert_allclose(bufs[0].toCPU(), want, rtol=1e-4)
+    assert runner.num_kernels >= rows * (columns + 1)
+    if device == "CPU":
+        assert outer.graph is not None, "no Python stands between the steps"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from threading import RLock
 from typing import NamedTuple
 
 from tg_dtype import DType, dtypes
-from tg_lazy import LazyBuffer, Ops, Storage, schedule
+from tg_lazy import LazyBuffer, LazyOp, Ops, Storage, schedule
 from tg_lazy.graph.isolate import Isolated
 
+from ..device.compiled import Compiled
 from ..device.registry import Device
 from ..errors import DeviceError
 from ..kernels.compile_ahead import compile_ahead
@@ -26,6 +28,9 @@ from .lower import lower
 
 _CHUNK_S = 0.02
 """About how long steps run in native code before Ctrl-C is looked for."""
+_NESTED_WORK = 1 << 32
+"""Operations, and bytes, of a loop that is done within a step of another one, without a look for Ctrl-C: less than half
+a second at 10 G a second. Bytes are those of all buffers that a kernel gets, of which it may read a row."""
 
 
 class Body:
@@ -37,6 +42,8 @@ class Body:
     Attributes:
       inputs: the buffers that are put in: those of the parameters, of the placeholders and of the outputs.
       lock: who executes it holds it: what it computes on the way has one place.
+      graph: its kernels as one launch, once it is prepared, where the device has such.
+      height: how many loops stand within one another in that.
     """
 
     def __init__(self, part: Isolated) -> None:
@@ -49,7 +56,9 @@ class Body:
         self.inputs = [buffer_of(storage) for storage in storages]
         self._numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
         self._items: list[ExecItem] = []
-        self._work = 0, 0
+        self._work, self._count = (0, 0), 0
+        self._inside: list[Body] = []
+        self.height = 0
         self._prepared: tuple[int, ...] | None = None
         self.lock = RLock()
         self.graph: KernelGraph[object] | None = None
@@ -62,16 +71,23 @@ class Body:
     @property
     def kernels(self) -> int:
         """How many kernels and the like it executes, once it is prepared."""
-        return len(self._items)
+        return self._count
+
+    def sources(self) -> Iterator[tuple[Compiled, LazyOp]]:
+        """The kernels that are executed, those of loops within included, each with its device."""
+        for item in self._schedule:
+            if item.ast.op is Ops.SINK:
+                yield Device[item.bufs[0].device], item.ast
+            elif item.ast.op is Ops.CUSTOM and isinstance(item.ast.arg, (LoopRunner, BranchRunner)):
+                for body in item.ast.arg.inside:
+                    yield from body.sources()
 
     def prepare(self) -> None:
         """Compiles the kernels, unless they are compiled under the settings of now."""
         now = generation()
         if self._prepared == now:
             return
-        sinks = [item for item in self._schedule if item.ast.op is Ops.SINK]
-        if len(sinks) > 1:
-            compile_ahead((Device[item.bufs[0].device], item.ast) for item in sinks)
+        compile_ahead(self.sources())
         items = []
         for item in self._schedule:
             step = lower(item)
@@ -80,7 +96,13 @@ class Body:
                 step.prg(buffers, {})
             elif not isinstance(step.prg, EmptyOp):
                 items.append(step)
+        loops = [step.prg for step in items if isinstance(step.prg, LoopRunner)]
+        for loop in loops:
+            loop.prepare()
         self.graph = _condensed(items, self.inputs)
+        inside = [] if self.graph is None else [body for loop in loops for body in (loop.body, *loop.body._inside)]
+        self.height = max((body.height + 1 for body in inside), default=0)
+        self._inside = sorted(dict.fromkeys(inside), key=lambda body: (-body.height, id(body)))
         for step in items:
             for buffer in step.bufs:
                 if buffer is not None and id(buffer.base) not in self._numbers:
@@ -88,7 +110,18 @@ class Body:
         ops = (item.prg.op_estimate for item in items)
         nbytes = (item.prg.mem_estimate for item in items)
         self._work = sum(n for n in ops if isinstance(n, int)), sum(n for n in nbytes if isinstance(n, int))
+        self._count = sum(item.prg.num_kernels for item in items)
         self._items, self._prepared = items, now
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Prepared, and executed by nobody else meanwhile; nor are the loops within that its graph goes through."""
+        with ExitStack() as stack:
+            stack.enter_context(self.lock)
+            self.prepare()
+            for body in self._inside:  # of two that hold one another, everybody locks the same one first
+                stack.enter_context(body.lock)
+            yield
 
     @property
     def work(self) -> tuple[int, int]:
@@ -120,8 +153,8 @@ def _elements(node: LazyBuffer) -> int:
 
 
 def _condensed(items: Sequence[ExecItem], inputs: Sequence[Buffer]) -> KernelGraph[object] | None:
-    """The kernels as one launch, where they are of one device that has such graphs."""
-    if not items or not all(isinstance(item.prg, CompiledRunner) for item in items):
+    """The kernels and short loops as one launch, where they are of one device that has such graphs."""
+    if not items or not all(isinstance(item.prg, CompiledRunner) or _is_short(item.prg) for item in items):
         return None
     device = Device[items[0].prg.device]
     if device.graph is None or len(items) < device.graph_from:
@@ -131,6 +164,13 @@ def _condensed(items: Sequence[ExecItem], inputs: Sequence[Buffer]) -> KernelGra
     except DeviceError:
         return None
     return made if isinstance(made, KernelGraph) else None
+
+
+def _is_short(runner: Runner) -> bool:
+    """Whether it is a loop that may be gone through in one go."""
+    return isinstance(runner, LoopRunner) and runner.condition is None and runner.body.graph is not None and all(
+        isinstance(work, int) and work <= _NESTED_WORK for work in (runner.op_estimate, runner.mem_estimate)
+    )  # fmt: skip
 
 
 class Condition(NamedTuple):
@@ -168,14 +208,30 @@ class LoopRunner(Runner):
         super().__init__(name, device)
         self.body, self.places, self.length, self.condition = body, list(places), length, condition
 
+    @property
+    def inside(self) -> tuple[Body, ...]:
+        """What it executes."""
+        return (self.body,)
+
+    def prepare(self) -> None:
+        """Compiles the kernels of all steps, and says how much work they are, where it is known how many there are."""
+        with self.body.lock:
+            self.body.prepare()
+        if self.length is not None:
+            self._tell(self.length)
+
+    def _tell(self, steps: int) -> None:
+        self.num_kernels = steps * self.body.kernels or 1
+        ops, nbytes = self.body.work
+        self.op_estimate, self.mem_estimate = steps * ops, steps * nbytes
+
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
         """Executes all steps."""
-        with self.body.lock:
+        with self.body.held():
             return self._execute(bufs, wait)
 
     def _execute(self, bufs: Sequence[Buffer], wait: bool) -> float | None:
-        body, condition = self.body, self.condition
-        body.prepare()
+        condition = self.condition
         start = time.perf_counter()
         for buffer in bufs:
             buffer.ensure_allocated()
@@ -193,9 +249,7 @@ class LoopRunner(Runner):
         if condition is not None:
             for last, result in condition.results:
                 _copy(last, result, bufs, done - 1)
-        self.num_kernels = done * body.kernels or 1
-        ops, nbytes = body.work
-        self.op_estimate, self.mem_estimate = done * ops, done * nbytes
+        self._tell(done)
         if wait:
             Device[self.device].synchronize()
             return time.perf_counter() - start
@@ -218,9 +272,16 @@ def _copy(last: Place, result: Place, bufs: Sequence[Buffer], step: int) -> None
         return
     from_, to = bufs[source], bufs[dest]
     taken, given = from_.allocator, to.allocator
-    if taken.supports_offset and given.supports_offset and given.transfer(
+    if (
+        taken.supports_offset
+        and given.supports_offset
+        and given.transfer(
             given.offset(to.base.opaque, nbytes, to.offset + at),
-            taken.offset(from_.base.opaque, nbytes, from_.offset + begin), nbytes, taken):
+            taken.offset(from_.base.opaque, nbytes, from_.offset + begin),
+            nbytes,
+            taken,
+        )
+    ):
         return
     parts = [to.view(nbytes, dtypes.uint8, at), from_.view(nbytes, dtypes.uint8, begin)]
     BufferCopy(nbytes, to.device, from_.device)(parts, {})
@@ -244,14 +305,18 @@ class BranchRunner(Runner):
         super().__init__(name, device)
         self.choice, self.bodies = choice, bodies
 
+    @property
+    def inside(self) -> tuple[Body, ...]:
+        """What it executes one of."""
+        return self.bodies[0][0], self.bodies[1][0]
+
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
         """Executes one."""
         start = time.perf_counter()
         for buffer in bufs:
             buffer.ensure_allocated()
         body, places = self.bodies[0 if is_set(bufs[self.choice]) else 1]
-        with body.lock:
-            body.prepare()
+        with body.held():
             body.run(parts_at(bufs, places, body.kinds, 0))
         self.num_kernels = body.kernels or 1
         self.op_estimate, self.mem_estimate = body.work

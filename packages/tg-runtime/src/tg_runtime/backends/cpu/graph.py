@@ -12,8 +12,10 @@ from tg_shape import Variable
 from ...errors import DeviceError
 from ...execution.graph import KernelGraph, Place
 from ...execution.item import ExecItem
+from ...execution.loop import LoopRunner
+from ...kernels.runner import CompiledRunner
 from ...memory.buffer import Buffer
-from ...steps.runner import Vars
+from ...steps.runner import Runner, Vars
 from ...telemetry.profiler import PROFILE, launch
 from .native import ENTRY_WORDS, MOVE_WORDS, PATCH_WORDS
 from .pool import Pool, pool
@@ -29,8 +31,11 @@ class CPUGraph(KernelGraph[CPUProgram]):
     variables, the number of threads never) is a list of patches: native code adds ``values[from]`` and a constant, and
     stores the sum at ``arguments[to]``; Python only fills ``values``.
 
+    A loop of known length, whose body is such a graph, is a launch like any other: native code then goes through its
+    steps, and no Python stands between those of the loops around it.
+
     Args:
-      items: what to run; each a CompiledRunner of the CPU, its buffers allocated or inputs.
+      items: what to run; each a CompiledRunner of the CPU or such a loop, its buffers allocated or inputs.
       inputs: buffers that each replay replaces; a view of one follows it.
       var_vals: the values of the variables now; only their names matter.
 
@@ -49,11 +54,15 @@ class CPUGraph(KernelGraph[CPUProgram]):
             raise DeviceError("CPU graphs want the worker pool, which needs llvmlite or clang")
         self.pool = native
         if len(self.items) == 1:
-            self.name = self.runners[0].name
+            self.name = self.items[0].prg.name
         places = {var: len(self.inputs) + number for number, var in enumerate(self.vars)}
         arguments, patches, launches = array("Q"), array("Q"), []
-        for item, runner, program in zip(self.items, self.runners, self.programs, strict=True):
-            if runner.symbolic:
+        programs = iter(self.programs)
+        self._loops: list[_Loop] = []
+        self._threaded = False
+        for item in self.items:
+            runner = item.prg
+            if isinstance(runner, CompiledRunner) and runner.symbolic:
                 raise DeviceError(f"{runner!r} has as many threads as a variable says: it cannot be part of a graph")
             first = len(arguments)
             for _, buffer, number, offset, _ in self.arguments(item):
@@ -62,11 +71,18 @@ class CPUGraph(KernelGraph[CPUProgram]):
                     arguments.append(0)
                 else:
                     arguments.append(self.keep(buffer).opaque.address)
+            if isinstance(runner, LoopRunner):
+                self._loops.append(_Loop(runner, native))
+                launches.append((native.loop, self._loops[-1].address, first, 1))
+                self._threaded |= self._loops[-1].graph._threaded
+                continue
+            assert isinstance(runner, CompiledRunner), "admit() lets nothing else in"
             for var in runner.vars:
                 patches.extend((len(arguments), places[var], 0))
                 arguments.append(0)
             threads = runner.launch_size({})[0]
-            launches.append((self.pool.thunk(len(arguments) - first), program.address, first, threads))
+            self._threaded |= threads > 1
+            launches.append((native.thunk(len(arguments) - first), next(programs).address, first, threads))
         self._arguments, self._patches = _words(arguments), _words(patches)
         base = ctypes.addressof(self._arguments)
         table = array("Q")
@@ -82,7 +98,17 @@ class CPUGraph(KernelGraph[CPUProgram]):
         )  # fmt: skip
         self._call = ctypes.addressof(self._replay)
         self._moves = Moves(())
-        self._threaded = any(launch[3] > 1 for launch in launches)
+
+    def admit(self, step: Runner) -> None:
+        """Takes a kernel in, or a loop that native code can go through.
+
+        Raises:
+          DeviceError: if it is something else.
+        """
+        if isinstance(step, LoopRunner) and step.device == self.device and isinstance(step.body.graph, CPUGraph):
+            if step.length is not None and step.condition is None:
+                return
+        super().admit(step)
 
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
         """Runs all kernels with ``bufs`` for ``inputs``.
@@ -103,7 +129,7 @@ class CPUGraph(KernelGraph[CPUProgram]):
             native.start()
         start = time.perf_counter() if wait else 0.0
         if PROFILE.value:
-            self._one_by_one(native, var_vals)
+            self._one_by_one(native, bufs, var_vals)
         else:
             native.replay(native.address, self._call)
         return time.perf_counter() - start if wait else None
@@ -126,19 +152,49 @@ class CPUGraph(KernelGraph[CPUProgram]):
         done: int = native.repeat(native.address, self._call, moves.address, len(places), start, stop, told)
         return done
 
-    def _one_by_one(self, native: Pool, var_vals: Vars) -> None:
-        """Runs the kernels by a native call each, so that the times of each are known."""
+    def _one_by_one(self, native: Pool, bufs: Sequence[Buffer], var_vals: Vars) -> None:
+        """Runs the kernels by a native call each, so that the times of each are known; also those of loops."""
         table, _, base, patches, patch_count, values = self._replay
         patched = _words(array("Q", [table, 0, base, patches, patch_count, values]))
         native.replay(native.address, ctypes.addressof(patched))
         told = launch()
         for number, item in enumerate(self.items):
+            if isinstance(item.prg, LoopRunner):
+                item.prg(self.replaced(item, bufs), var_vals)
+                continue
             one = _words(array("Q", [table + 8 * ENTRY_WORDS * number, 1, base, patches, 0, values]))
             start = time.perf_counter_ns()
             native.replay(native.address, ctypes.addressof(one))
             if told is not None:
                 args = item.profile_args(var_vals)
                 told.on_device("kernels", start, time.perf_counter_ns(), name=item.prg.name, args=args)
+
+
+class _Loop:
+    """A loop as native code reads it: how its inputs move, and from which arguments of the launch they set out.
+
+    Args:
+      runner: the loop, prepared, of known length.
+      native: the pool.
+
+    Attributes:
+      address: of the description.
+      graph: of the body.
+    """
+
+    def __init__(self, runner: LoopRunner, native: Pool) -> None:
+        graph = runner.body.graph
+        assert isinstance(graph, CPUGraph), "admit() looked"
+        assert runner.length is not None, "admit() looked"
+        self.graph = graph
+        self._moves = Moves(runner.places)  # those of its own: the graph's are for steps that Python begins
+        homes = array("Q")
+        for place in runner.places:
+            homes.extend((place.buffer, place.offset, place.outside & _WORD))
+        self._homes = _words(homes)
+        parts = graph._call, self._moves.address, len(runner.places), runner.length, ctypes.addressof(self._homes)
+        self._words = _words(array("Q", [native.home, *parts]))
+        self.address: int = ctypes.addressof(self._words)
 
 
 class Moves:

@@ -12,7 +12,11 @@ Tables and arrays are little-endian 64-bit words:
   address of the values;
 - a move, by which a value follows from the number of a step: an address, bytes from slot to slot, the slot of step 0,
   by how many slots it moves in a step, how many there are, a mask of the slot's number, and the address where there is
-  no such slot.
+  no such slot;
+- a loop that is a launch of another table: address of the word that holds the pool's address, address of the replay,
+  address of the moves, their number, the number of steps, and the address of the homes;
+- a home, by which a move follows from the arguments of such a launch: the index of the argument that its address
+  begins at, what is added to that, and the index of the address where there is no slot (all ones where that is never).
 
 How a job is handed out. One 64-bit word holds the job's number (upper half), how many parts it has (16 bits) and how
 many were taken (16 bits). Whoever wants a part adds one by compare-and-swap, so a part of a finished job can never be
@@ -29,6 +33,7 @@ import sys
 ENTRY_WORDS = 4
 PATCH_WORDS = 3
 MOVE_WORDS = 7
+HOME_WORDS = 3
 POOL_BYTES = 512
 # offsets in the pool's block, one cache line for each thing that different cores write
 STATE, JOB, DONE, WAITING, SLEEPERS, STOP, BUSY, WORKERS, SPIN = 0, 64, 128, 132, 192, 196, 256, 320, 324
@@ -69,7 +74,7 @@ def thunk_source(arity: int) -> str:
 
 
 def pool_source() -> str:
-    """LLVM IR of the pool: ``worker``, ``run_table``, ``replay``, ``repeat``, ``stop``, and ``pauses``, to time it."""
+    """LLVM IR of the pool: ``worker``, ``run_table``, ``replay``, ``repeat``, ``loop``, ``stop`` and ``pauses``."""
     machine = platform.machine()
     pause = _PAUSE[machine]
     pause_call = f"call void @{pause}" if machine == "x86_64" else "call void @llvm.aarch64.hint(i32 1)"
@@ -407,6 +412,54 @@ ask:
 end:
   %done = phi i64 [ %start, %entry ], [ %t.next, %ask ]
   ret i64 %done
+}
+
+; A loop as a launch: its buffers are the arguments, its steps those of ``repeat``.
+define void @loop(ptr %what, ptr %args, i32 %core) nounwind {
+entry:
+  %call.p = getelementptr i64, ptr %what, i64 1
+  %moves.p = getelementptr i64, ptr %what, i64 2
+  %count.p = getelementptr i64, ptr %what, i64 3
+  %steps.p = getelementptr i64, ptr %what, i64 4
+  %homes.p = getelementptr i64, ptr %what, i64 5
+  %pool.p = load ptr, ptr %what
+  %pool = load ptr, ptr %pool.p
+  %call = load ptr, ptr %call.p
+  %moves = load ptr, ptr %moves.p
+  %count = load i64, ptr %count.p
+  %steps = load i64, ptr %steps.p
+  %homes = load ptr, ptr %homes.p
+  br label %look
+look:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %put, label %run
+put:
+  %home.p = getelementptr [3 x i64], ptr %homes, i64 %i
+  %offset.p = getelementptr i64, ptr %home.p, i64 1
+  %other.p = getelementptr i64, ptr %home.p, i64 2
+  %number = load i64, ptr %home.p
+  %offset = load i64, ptr %offset.p
+  %other = load i64, ptr %other.p
+  %arg.p = getelementptr i64, ptr %args, i64 %number
+  %arg = load i64, ptr %arg.p
+  %address = add i64 %arg, %offset
+  %move.p = getelementptr [7 x i64], ptr %moves, i64 %i
+  store i64 %address, ptr %move.p
+  %never = icmp eq i64 %other, -1
+  br i1 %never, label %next, label %beside
+beside:
+  %beside.p = getelementptr i64, ptr %args, i64 %other
+  %outside = load i64, ptr %beside.p
+  %outside.p = getelementptr i64, ptr %move.p, i64 6
+  store i64 %outside, ptr %outside.p
+  br label %next
+next:
+  %i.next = add i64 %i, 1
+  br label %look
+run:
+  call i64 @repeat(ptr %pool, ptr %call, ptr %moves, i64 %count, i64 0, i64 %steps, ptr null)
+  ret void
 }
 
 define void @stop(ptr %pool) nounwind {

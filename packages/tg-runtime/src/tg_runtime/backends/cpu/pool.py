@@ -45,6 +45,8 @@ class Pool:
     Attributes:
       threads: how many threads there are with the caller's.
       address: address of the pool's block, the first argument of the native functions.
+      loop: address of the native function that runs a loop as a launch.
+      home: address of the word that holds :attr:`address`, which is another one in a forked child.
       pauses: spins for a number of turns.
     """
 
@@ -62,6 +64,9 @@ class Pool:
         self.repeat = ctypes.CFUNCTYPE(
             ctypes.c_int64, _ADDRESS, _ADDRESS, _ADDRESS, ctypes.c_uint64, ctypes.c_int64, ctypes.c_int64, _ADDRESS
         )(functions["repeat"])
+        self.loop = functions["loop"]
+        self._home = ctypes.c_uint64()
+        self.home = ctypes.addressof(self._home)
         self._worker, self._stop = functions["worker"], ctypes.CFUNCTYPE(None, _ADDRESS)(functions["stop"])
         self.pauses = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(functions["pauses"])
         self._turns_per_us = self._timed()
@@ -85,6 +90,7 @@ class Pool:
         self._memory = ctypes.create_string_buffer(native.POOL_BYTES + 64)
         self.address = (ctypes.addressof(self._memory) + 63) // 64 * 64
         ctypes.c_uint32.from_address(self.address + native.SPIN).value = self.turns(SPIN.value)
+        self._home.value = self.address
         self.started = self.threads == 1
 
     def turns(self, microseconds: int) -> int:
