@@ -77,7 +77,7 @@ def test_factors_multiply_to_the_matrix(lead: tuple[int, ...], dtype: str, backe
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", [(65, 65), (97, 131), (131, 67), (2, 64, 70), (2, 101, 101)], ids=str)
+@pytest.mark.parametrize("shape", [(65, 65), (97, 131), (131, 67), (2, 64, 70), (2, 149, 149)], ids=str)
 def test_matrices_of_several_blocks(shape: tuple[int, ...], dtype: str) -> None:
     """Backward errors as of small ones; Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 9.3."""
     eps, (m, n) = EPS[dtype], shape[-2:]
@@ -106,6 +106,57 @@ def test_matrices_of_several_blocks(shape: tuple[int, ...], dtype: str) -> None:
     for upper in (False, True):
         t = (np.triu(a) if upper else np.tril(a)) + 9 * np.eye(n, dtype=dtype)
         solves(t, linalg.solve_triangular(Tensor(t), Tensor(b), upper=upper).numpy())
+
+
+HARD: dict[str, Callable[[int], Array]] = {
+    "graded columns": lambda n: some(n, n) * 10.0 ** np.linspace(0, -200, n),
+    "graded rows": lambda n: some(n, n) * 10.0 ** np.linspace(-100, 100, n)[:, None],
+    "Hilbert's": lambda n: 1 / (1.0 + np.arange(n) + np.arange(n)[:, None]),
+    "of pivots that grow": lambda n: np.eye(n) - np.tril(np.ones((n, n)), -1) + np.outer(np.ones(n), np.eye(n)[-1]),
+    "of signs": lambda n: np.sign(some(n, n)),
+    "of little rank": lambda n: some(n, 3) @ some(3, n),
+    "a shift": lambda n: np.roll(np.eye(n), 3, 0),
+}
+
+
+@pytest.mark.parametrize("n", [7, 40, 137])
+@pytest.mark.parametrize("name", HARD)
+def test_elimination_of_hard_matrices(name: str, n: int) -> None:
+    """Backward errors against the factors, which may have grown; Higham, as above, theorem 9.3 and section 8.1."""
+    a, b = HARD[name](n), some(n, 2)
+    p, left, right = (t.numpy() for t in linalg.lu(Tensor(a)))
+    within = n * EPS["float64"] * (np.abs(left) @ np.abs(right))
+    assert (np.abs(p.T @ a - left @ right) <= within).all() and np.abs(left).max() <= 1
+    x = linalg.solve(Tensor(a), Tensor(b)).numpy()
+    if np.isfinite(x).all():
+        assert (np.abs(a @ x - b) <= 4 * p @ within @ np.abs(x)).all()
+    for upper in (False, True):
+        t = right if upper else left
+        x = linalg.solve_triangular(Tensor(t), Tensor(b), upper=upper).numpy()
+        if np.isfinite(x).all():
+            assert (np.abs(t @ x - b) <= n * EPS["float64"] * np.abs(t) @ np.abs(x)).all()
+
+
+def test_of_pivots_that_are_equal_the_first_is_taken() -> None:
+    """As LAPACK does: the first of the rows in the order in which they are by then."""
+    many = RNG.integers(-1, 2, (300, 6, 5)).astype(float) * 2.0 ** RNG.integers(0, 2, (300, 6, 5))
+    found = linalg.lu_factor(Tensor(many)).pivots.numpy() - 1
+    for a, pivots in zip(many, found, strict=True):
+        for k in range(5):
+            best = k + int(np.abs(a[k:, k]).argmax())
+            assert pivots[k] == best
+            a[[k, best]] = a[[best, k]]
+            if a[k, k]:
+                a[k + 1 :, k] /= a[k, k]
+            a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+
+
+@pytest.mark.parametrize("n", [5, 140])
+def test_elimination_of_what_is_no_number(n: int) -> None:
+    a = some(2, n, n)
+    a[0, n - 2, n // 2] = np.nan
+    for out in (linalg.inv(Tensor(a)), linalg.det(Tensor(a)), linalg.solve(Tensor(a), Tensor(some(2, n, 1)))):
+        assert np.isnan(out.numpy()[0]).any() and np.isfinite(out.numpy()[1]).all()
 
 
 def test_a_zero_on_the_diagonal_of_several_blocks_spoils_what_comes_of_it_alone() -> None:
@@ -294,9 +345,9 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[], Array]]] = {
     "inv": (linalg.inv, lambda: some(4, 4) + 3 * np.eye(4)),
     "det": (linalg.det, lambda: some(4, 4)),
     "slogdet": (lambda a: linalg.slogdet(a).logabsdet, lambda: some(3, 3) + 3 * np.eye(3)),
-    "lu": (lambda a: linalg.lu(a).L @ linalg.lu(a).U**2, lambda: some(4, 4)),
-    "lu of a long matrix": (lambda a: linalg.lu(a).L.sin() @ linalg.lu(a).U**2, lambda: some(2, 7, 3)),
-    "lu of a wide matrix": (lambda a: linalg.lu(a).L.sin() @ linalg.lu(a).U**2, lambda: some(2, 3, 5)),
+    "lu": (lambda a: linalg.lu(a).L @ linalg.lu(a).U ** 2, lambda: some(4, 4)),
+    "lu of a long matrix": (lambda a: linalg.lu(a).L.sin() @ linalg.lu(a).U ** 2, lambda: some(2, 7, 3)),
+    "lu of a wide matrix": (lambda a: linalg.lu(a).L.sin() @ linalg.lu(a).U ** 2, lambda: some(2, 3, 5)),
     "lu_factor of one column": (lambda a: linalg.lu_factor(a).LU ** 2, lambda: some(5, 1)),
     "lu_solve": (lambda a: linalg.lu_solve(*linalg.lu_factor(a), a, adjoint=True), lambda: some(4, 4)),
     "qr": (lambda a: linalg.qr(a).Q + linalg.qr(a).R.sum(), lambda: some(5, 3)),
@@ -464,7 +515,8 @@ def test_products_of_reflections(m: int, n: int, k: int) -> None:
     np.testing.assert_allclose(found, np.stack(whole)[:, :, :n], atol=1e-12)
     with pytest.raises(ValueError, match="do not fit"):
         linalg.householder_product(Tensor(kept[:, :1]), Tensor(factors)) if n > 1 else linalg.householder_product(
-            Tensor(kept), Tensor(factors[0]))
+            Tensor(kept), Tensor(factors[0])
+        )
 
 
 def test_gradients_of_products_of_reflections() -> None:
