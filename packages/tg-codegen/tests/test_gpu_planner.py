@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 
 from tg_codegen import Target, compile_ast, interpret
+from tg_codegen.ir.errors import EmitError
 from tg_codegen.ir.uop import UOps
 from tg_codegen.ir.verify import verify
 from tg_codegen.machine.amdgpu import ARCHS, amd_target
 from tg_codegen.machine.limits import broken_limits, scratch_bytes
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind
-from tg_codegen.plan.actions import apply
+from tg_codegen.nest.parts import stated
+from tg_codegen.plan.actions import Action, apply
 from tg_codegen.plan.heuristic import loop_actions
+from tg_codegen.plan.split_concat import SplitConcat
 from tg_codegen.plan.vocabulary import parse
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_dtype import AddrSpace, DType, dtypes
@@ -148,3 +151,39 @@ def test_a_reduction_fills_whole_waves(arch: str, contiguous: bool) -> None:
     axes = apply(nest, loop_actions(nest, amd_target(arch))).axes
     kind = Kind.GROUP if contiguous else Kind.LOCAL
     assert prod(upper(a.extent) for a in axes if a.kind is kind) == ARCHS[arch].lanes
+
+
+def concatenation(rows: int, left: int, right: int) -> LazyOp:
+    wide = left + right
+    x = A.load(1, F32, ST((rows, left)).pad(((0, 0), (0, right))))
+    y = A.load(2, F32, ST((rows, right)).pad(((0, 0), (left, 0))))
+    sizes = (rows * wide, rows * left, rows * right)
+    return A.sink((A.store(0, ST((rows, wide)), A.alu(Ops.ADD, x, y)),), tuple(BufferArg(F32, s) for s in sizes))
+
+
+def in_parts(rows: int, left: int, right: int, *items: int) -> list[Action]:
+    """A concatenation in two parts, of whose columns so many are one group's."""
+    parting = SplitConcat()
+    actions: list[Action] = [parting]
+    for number, part in enumerate(parting.on(stated(lower(concatenation(rows, left, right)))).parts):
+        name = part.axes[-1].name
+        actions += map(parse, (f"{number}: split({name}, {items[number]}, LOCAL)", f"{number}: mark({name}, GLOBAL)"))
+    return actions
+
+
+def test_parts_that_keep_nothing_run_on_a_grid() -> None:
+    spec = compile_ast(concatenation(5, 24, 24), gpu(0), actions=in_parts(5, 24, 24, 8, 8))
+    assert spec.local_size == (8, 1, 1) and spec.global_size == (3, 1, 1)
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal((5, 24)).astype(np.float32) for _ in range(2))
+    out: Array = np.zeros((5, 48), np.float32)
+    interpret(spec.uops, [a.data.cast("B") for a in (out, x, y)], {})
+    np.testing.assert_array_equal(out, np.concatenate([x, y], 1))
+
+
+def test_parts_have_one_launch() -> None:
+    for items in ((8, 4), (4, 8)):
+        with pytest.raises(EmitError, match="a launch has one"):
+            compile_ast(concatenation(5, 24, 24), gpu(0), actions=in_parts(5, 24, 24, *items))
+    with pytest.raises(EmitError, match="a launch has one"):
+        compile_ast(concatenation(5, 24, 32), gpu(0), actions=in_parts(5, 24, 32, 8, 8))

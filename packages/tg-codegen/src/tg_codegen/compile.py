@@ -26,7 +26,7 @@ from .machine.renderer import Renderer
 from .machine.target import Target
 from .nest.estimate import estimate
 from .nest.kernel import Kernel
-from .nest.launch_shape import groups, items
+from .nest.launch_shape import launch_sizes
 from .nest.lower import lower
 from .nest.nest import Nest, NodeOp
 from .nest.parts import stated
@@ -125,14 +125,15 @@ def render_kernel(
             sink = action.apply(sink)
         uops = with_every_param(linearize(full_rewrite(sink, renderer)), kernel.whole, renderer)
     name = name or kernel_name(kernel.outline)
+    global_size, local_size = launch_sizes(kernel.parts[0], renderer.target)
     return ProgramSpec(
         name=name,
         src=renderer.render(name, uops),
         uops=uops,
         buffers=buffer_params(kernel.whole),
         vars=tuple(sorted(kernel_variables(uops), key=lambda v: v.name)),
-        global_size=groups(kernel.outline, renderer.target.global_max).full_sizes(),
-        local_size=items(kernel.outline, renderer.target.warp).full_sizes(),  # type: ignore[arg-type]
+        global_size=global_size,  # type: ignore[arg-type]
+        local_size=local_size,  # type: ignore[arg-type]
         threads=renderer.target.threads if kernel.threaded else 1,
         estimates=estimate(kernel.whole),
         actions=tuple(map(str, (*loops, *walks))),

@@ -12,6 +12,7 @@ from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps, const
 from ..machine.target import Target
 from ..nest.kernel import Kernel
+from ..nest.launch_shape import foreign, launch_sizes
 from ..nest.nest import PARALLEL, Axis, Kind, Nest
 from ..nest.unsigned_products import unsigned_products
 from .emitter import Emitter, arguments, parameters
@@ -28,13 +29,30 @@ def emit(kernel: Kernel, target: Target) -> UOp:
       EmitError: if the loops do not fit together (two vector loops in one value, a symbolic loop unrolled …), or the
         machine has none of their kind.
     """
-    foreign = {Kind.THREAD} if target.grid else PARALLEL
-    for axis in (*kernel.shared, *(a for part in kernel.every_part for a in part.axes)):
-        if axis.kind in foreign:
+    axes, none = (*kernel.shared, *(a for part in kernel.every_part for a in part.axes)), foreign(target)
+    for axis in axes:
+        if axis.kind in none:
             raise EmitError(f"{axis.name} is {axis.kind.name}, of which a {target.kind.upper()} has none")
-        if axis.kind in PARALLEL and not kernel.single:
+        if axis.kind in PARALLEL and kernel.scratch:
             raise EmitError(f"{axis.name} is {axis.kind.name}: work-items share no scratch from part to part")
+    if len(kernel.parts) > 1 and any(axis.kind in PARALLEL for axis in axes):
+        require_one_launch(kernel, target)
     return KernelEmitter(kernel, target).emitted()
+
+
+def require_one_launch(kernel: Kernel, target: Target) -> None:
+    """Refuses parts for which different grids of work-items would be launched.
+
+    Raises:
+      EmitError: if there are some.
+    """
+    try:
+        first, *others = (launch_sizes(part, target) for part in kernel.parts)
+    except ValueError as error:
+        raise EmitError(str(error)) from None
+    for number, sizes in enumerate(others, 1):
+        if sizes != first:
+            raise EmitError(f"part {number} is for groups and items {sizes}, and part 0 for {first}: a launch has one")
 
 
 def emit_nest(nest: Nest, target: Target) -> UOp:

@@ -17,6 +17,8 @@ PANEL_BYTES = 1 << 20
 """Most bytes of a packed operand: it lies on the stack of a thread, of which there are 8 MiB by default (Linux)."""
 SCRATCH_BYTES = PANEL_BYTES * 17 // 16
 """The same with what lengthens strides: at most a line in :attr:`Target.period_bytes`."""
+LANE_BYTES = 4
+"""A work-item has registers of 32 bits (CUDA, "Arithmetic Instructions")."""
 ALIASED_BYTES = 4096
 """Cores compare the address of a load with those of stores before it modulo so many bytes, and wait where they agree:
 *Intel 64 and IA-32 Architectures Optimization Reference Manual*, "4-KByte Aliasing"."""
@@ -93,6 +95,24 @@ class Target:
         32
         """
         return next((found.threads for found in self.matrices if found.threads > 1), WARP)
+
+    @property
+    def row_bytes(self) -> int:
+        """Most bytes of a row that one thread keeps from part to part of a kernel; work-items keep what registers hold.
+
+        >>> Target(kind="gpu").row_bytes
+        0
+        """
+        return 0 if self.grid else self.scratch_bytes
+
+    @property
+    def alu_bytes(self) -> int:
+        """Width of one instruction that computes: of a vector, or of a work-item's lane.
+
+        >>> Target(kind="gpu").alu_bytes, Target(vector_bytes=32).alu_bytes
+        (4, 32)
+        """
+        return LANE_BYTES if self.grid else self.vector_bytes
 
     @property
     def prefetches(self) -> bool:

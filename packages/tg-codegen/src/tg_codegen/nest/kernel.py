@@ -58,7 +58,7 @@ class Kernel:
 
     @property
     def outline(self) -> Nest:
-        """The nest that tells what the kernel computes, and its launch: the only part, or the whole."""
+        """The nest that tells what the kernel computes: the only part, or the whole."""
         return self.parts[0] if self.single else self.whole
 
     def with_part(self, number: int, part: Nest) -> Kernel:

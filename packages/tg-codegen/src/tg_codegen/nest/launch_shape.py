@@ -20,7 +20,8 @@ from tg_shape import Variable, sint, upper
 
 from ..ir.matrix import WARP
 from ..machine.gpu import ACCESS_BYTES
-from .nest import FRAGMENT, Axis, Kind, Nest, NodeOp
+from ..machine.target import Target
+from .nest import FRAGMENT, PARALLEL, Axis, Kind, Nest, NodeOp
 
 DIMENSIONS = 3
 """Dimensions of a launch in every language for GPUs."""
@@ -71,6 +72,20 @@ class LaunchShape:
         """The extents of all three dimensions."""
         x, y, z = (*self.sizes, 1, 1, 1)[:DIMENSIONS]
         return x, y, z
+
+
+def foreign(target: Target) -> frozenset[Kind]:
+    """The kinds of loops that a machine has none of: threads share loops out, or a grid of work-items does."""
+    return frozenset({Kind.THREAD}) if target.grid else PARALLEL
+
+
+def launch_sizes(nest: Nest, target: Target) -> tuple[tuple[sint, ...], tuple[sint, ...]]:
+    """How many work-groups along each dimension, and how many items of a group.
+
+    Raises:
+      ValueError: if the loops do not fit into the indices that the target has.
+    """
+    return groups(nest, target.global_max).full_sizes(), items(nest, target.warp).full_sizes()
 
 
 def groups(nest: Nest, most: tuple[int, int, int]) -> LaunchShape:

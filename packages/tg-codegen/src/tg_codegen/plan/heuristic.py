@@ -27,12 +27,12 @@ Proposals = Callable[[Kernel, Target], Iterable[KernelAction]]
 
 def heuristic(kernel: Kernel, target: Target) -> list[KernelAction]:
     """Actions for a kernel on a target; an error from a planner has a note of the actions so far."""
-    return proposed(kernel, target, FOR_WORK_ITEMS if target.grid else (*OF_PARTS, *FOR_THREADS))
+    return proposed(kernel, target, (*OF_PARTS, *OF_LOOPS))
 
 
 def completed(kernel: Kernel, target: Target) -> list[KernelAction]:
     """The heuristic's actions for a kernel whose parts are what they are to be."""
-    return proposed(kernel, target, FOR_WORK_ITEMS if target.grid else FOR_THREADS)
+    return proposed(kernel, target, OF_LOOPS)
 
 
 def proposed(kernel: Kernel, target: Target, proposals: Iterable[Proposals]) -> list[KernelAction]:
@@ -51,7 +51,7 @@ def alternatives(nest: Nest, target: Target) -> Iterator[list[LoopAction]]:
 
     A planner compares them by instructions alone; a search measures what comes of them.
     """
-    if target.grid or any(store.update is not None for store in nest.stores):
+    if planner_of(nest, target) is not CPUPlanner:
         return
     for root in nest.roots.values():
         if not root.reduce and upper(root.extent) > 1:
@@ -71,13 +71,17 @@ def applied(kernel: Kernel, actions: Sequence[KernelAction]) -> Kernel:
     return kernel
 
 
+def planner_of(nest: Nest, target: Target) -> type[CPUPlanner | GPUPlanner | UpdatePlanner]:
+    """Who plans the loops of a nest on a target."""
+    if target.grid:
+        return GPUPlanner
+    return UpdatePlanner if any(store.update is not None for store in nest.stores) else CPUPlanner
+
+
 def loop_actions(nest: Nest, target: Target) -> list[LoopAction]:
     """Actions for the loops of one nest on a target."""
-    if target.grid:
-        return GPUPlanner(nest, target).planned()
-    if any(store.update is not None for store in nest.stores):
-        return UpdatePlanner(nest, target).planned()
-    return cpu_loops(nest, target)
+    planner = planner_of(nest, target)
+    return cpu_loops(nest, target) if planner is CPUPlanner else planner(nest, target).planned()
 
 
 def threads_around(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
@@ -106,15 +110,13 @@ def loops(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
 
 def rows_ahead(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
     """Fetches what the next block of rows reads while this one's are walked again."""
-    if kernel.scratch:
+    if kernel.scratch and target.prefetches:
         row = kernel.shared[-1]
         for number, load, distance in fetched_ahead(kernel.parts, row.root, upper(row.extent), 1, target):
             yield In(number, Prefetch(loads_of(kernel.parts[number]).index(load), distance))
 
 
 OF_PARTS: tuple[Proposals, ...] = (reuse_row_values.proposed, split_concat.proposed, row_blocks.proposed)
-"""What the parts of a kernel that threads run are to be is proposed by these, in this order."""
-FOR_THREADS: tuple[Proposals, ...] = (threads_around, loops, rows_ahead)
-"""What is proposed for a kernel in parts that threads run, in this order."""
-FOR_WORK_ITEMS: tuple[Proposals, ...] = (loops,)
-"""The same for a grid of work-items: from part to part they have no scratch in common."""
+"""What the parts of a kernel are to be is proposed by these, in this order."""
+OF_LOOPS: tuple[Proposals, ...] = (threads_around, loops, rows_ahead)
+"""What is proposed for the loops of a kernel in parts, in this order."""

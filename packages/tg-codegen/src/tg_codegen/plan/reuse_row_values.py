@@ -162,7 +162,7 @@ def with_reuse(nest: Nest, found: Reuse) -> Nest:
 
 def proposed(kernel: Kernel, target: Target) -> list[ReuseRowValues]:
     """The action, where long rows of dear values fit into fast memory beside their operands."""
-    found = reusable(kernel.whole) if kernel.single else None
+    found = reusable(kernel.whole) if kernel.single and target.row_bytes else None
     if found is None or found.cost < target.cpu.kept_value or found.value.dtype.itemsize < dtypes.float32.itemsize:
         return []
     if upper(kernel.whole.roots[found.walk].extent) < target.cpu.kept_row:

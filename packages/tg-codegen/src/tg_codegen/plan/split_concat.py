@@ -122,8 +122,11 @@ def parts_cycles(kernel: Kernel, target: Target) -> float:
 
 
 def proposed(kernel: Kernel, target: Target) -> list[SplitConcat]:
-    """The action, where loops of their own cost the parts less than masks that choose between all operands."""
-    found = pieces(kernel.whole) if kernel.single else None
+    """The action, where loops of their own cost the parts less than masks that choose between all operands.
+
+    Work-items do not gain by it: each of them is at one place of the output, and has no loops.
+    """
+    found = pieces(kernel.whole) if kernel.single and not target.grid else None
     if found is None:
         return []
     together = walk_cycles(kernel.whole, frozenset(a.root for a in found.shared), target)

@@ -267,7 +267,7 @@ class _Search:
         yield from ((*found, *walks) for found in self.whole_lists(loops))
         yield from ((*loops, more, *walks) for more in instructions(kernel, self.renderer.target))
         yield from ((*found, *walks) for found in alterations(loops))
-        if not self.renderer.target.grid:
+        if self.renderer.target.prefetches:
             yield from ((*loops, *found) for found in overlaps(walks))
 
     def whole_lists(self, loops: Sequence[KernelAction]) -> Iterator[Actions]:
@@ -281,6 +281,6 @@ class _Search:
         """Lists with one action more, or several that need each other, of those that only a measure can judge."""
         loops, walks = in_order(actions)
         kernel = applied(self.kernel, loops)
-        if not self.renderer.target.grid:
+        if self.renderer.target.prefetches:
             yield from even_walks(loops)
         yield from ((*loops, *more, *walks) for more in for_caches(kernel, self.renderer.target))

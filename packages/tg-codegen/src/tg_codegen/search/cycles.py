@@ -26,9 +26,7 @@ UNKNOWN_TRIPS = 16
 
 def cycles(spec: ProgramSpec, target: Target) -> float:
     """An estimate of the time that a program takes, in cycles of one core; of a GPU, for all its work-items."""
-    if not target.grid:  # the thread that has most to do
-        return max(_body(spec.uops, target, core) for core in {0, spec.threads - 1})
-    each = _body(spec.uops, target)
+    each = max(_body(spec.uops, target, core) for core in {0, spec.threads - 1})  # the thread that has most to do
     items = prod(upper(n) for n in (*spec.global_size, *spec.local_size))
     return each * max(1.0, items / target.gpu.lanes)
 
@@ -106,7 +104,7 @@ def _pieces(u: UOp, target: Target) -> int:
     """Instructions of the machine's width for one value."""
     if isinstance(u.dtype, PtrDType):
         return 1
-    width = 4 if target.grid and u.op not in TRANSFERS else target.vector_bytes
+    width = target.vector_bytes if u.op in TRANSFERS else target.alu_bytes
     return max(1, -(-u.dtype.itemsize // width))
 
 

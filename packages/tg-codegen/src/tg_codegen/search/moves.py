@@ -10,6 +10,7 @@ from tg_shape import sint
 
 from ..machine.target import Target
 from ..nest.kernel import Kernel
+from ..nest.launch_shape import foreign
 from ..nest.nest import Kind, Nest, NodeOp
 from ..plan import row_blocks
 from ..plan.actions import (
@@ -38,7 +39,7 @@ from ..plan.split_concat import SplitConcat
 PIECE = 256
 """Iterations of a piece of a long reduction, whose operands stay in a cache."""
 SHARED_PIECE = 16
-"""The same on a GPU, where the operands of a piece may be in shared memory."""
+"""The same where the operands of a piece may be in shared memory."""
 ONCE = frozenset({Kind.UPCAST, Kind.UNROLL, Kind.SPREAD, Kind.VECTOR, Kind.LANES})
 """Kinds of which a dimension has one loop: two would be one of both their iterations."""
 STEPS = (2, 4, 8)
@@ -70,10 +71,11 @@ def instructions(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
 
 def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
     """Actions that change what the parts of a kernel are."""
-    if not target.grid:
+    if kernel.single:
+        yield SplitConcat()
+    if target.row_bytes:
         if kernel.single:
             yield ReuseRowValues()
-            yield SplitConcat()
         if kernel.scratch:
             planned = [action.rows for action in row_blocks.proposed(kernel, target)]
             yield from (RowBlocks(rows) for rows in dict.fromkeys((*planned, *BLOCKS)))
@@ -81,41 +83,38 @@ def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
 
 def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
     """Actions that may be worth a try on the loops of a nest."""
-    gpu = target.grid
+    none = foreign(target)
     for axis in nest.axes:
         there = {a.kind for a in nest.of_root(axis.root)} & ONCE  # cutting it again is cutting it by the product
         if len(nest.of_root(axis.root)) >= DEEPEST:
             continue
         if axis.kind in (Kind.LOOP, Kind.THREAD, Kind.GLOBAL):
-            kinds: tuple[Kind, ...] = (Kind.UPCAST, Kind.VECTOR, Kind.LOCAL) if gpu else (Kind.UPCAST, Kind.VECTOR)
-            kinds = tuple(kind for kind in kinds if kind not in there)
+            kinds = tuple(kind for kind in (Kind.UPCAST, Kind.VECTOR, Kind.LOCAL) if kind not in there | none)
             yield from (Split(axis.name, factor, kind) for kind in kinds for factor in factors(axis.extent, kind))
             if axis.kind is Kind.LOOP and isinstance(axis.extent, int):
                 yield from (Mark(axis.name, kind) for kind in kinds if axis.extent in (*factors(0, kind), SMALL))
         if axis.kind is Kind.LOOP:
-            yield Mark(axis.name, Kind.GLOBAL if gpu else Kind.THREAD)
-            if gpu:
+            yield from (Mark(axis.name, kind) for kind in (Kind.GLOBAL, Kind.THREAD) if kind not in none)
+            if not target.prefetches:  # else it is for what a measure alone can judge
                 yield Outermost(axis.name)
         if axis.kind is Kind.REDUCE:
-            kinds = (Kind.UNROLL, Kind.GROUP) if gpu else (Kind.UNROLL, Kind.SPREAD, Kind.LANES)
-            if target.strict:
-                kinds = (Kind.UNROLL,)
-            kinds = tuple(kind for kind in kinds if kind not in there)
+            reordering = () if target.strict else (Kind.SPREAD, Kind.LANES, Kind.GROUP)
+            kinds = tuple(kind for kind in (Kind.UNROLL, *reordering) if kind not in there | none)
             yield from (Split(axis.name, factor, kind) for kind in kinds for factor in factors(axis.extent, kind))
             deep = sorted({m.shape[2] for m in target.matrices if not target.strict})
             yield from (Split(axis.name, k, Kind.CONTRACT) for k in deep)
             if isinstance(axis.extent, int) and axis.extent <= SMALL:
                 yield Mark(axis.name, Kind.UNROLL)
-            piece = SHARED_PIECE if gpu else PIECE
+            piece = SHARED_PIECE if target.shared_bytes else PIECE
             if isinstance(axis.extent, int) and axis.extent >= 2 * piece:
                 yield Split(axis.name, piece, Kind.REDUCE)
-            if gpu and target.shared_bytes:
+            if target.shared_bytes:
                 yield from (Share(number, axis.name) for number in range(len(loads_of(nest))))
 
 
 def for_caches(kernel: Kernel, target: Target) -> Iterator[tuple[KernelAction, ...]]:
     """Actions whose gain is in the caches, one or some that need each other: only a measure can judge them."""
-    if not target.grid:
+    if target.prefetches:
         parts = list(enumerate(kernel.every_part))
         tellings = [(number, action) for number, part in parts for action in told(part)]
         past = [entry for entry in tellings if isinstance(entry[1], Stream)]
