@@ -44,7 +44,7 @@ ON_STACK = re.compile(
 
 
 def product(r: random.Random) -> Tensor:
-    m, n, k = (r.randint(90, 400) for _ in range(2))
+    m, n, k = (r.randint(90, 400) for _ in range(3))
     right = Tensor.empty(n, k).T if r.random() < 0.5 else Tensor.empty(k, n)
     return Tensor.empty(m, k) @ right
 
@@ -57,7 +57,7 @@ def convolution(r: random.Random) -> Tensor:
 
 def attention(r: random.Random) -> Tensor:
     heads, rows, width = r.randint(1, 9), r.randint(60, 300), r.choice((33, 64))
-    q, k, v = (Tensor.empty(1, heads, rows, width) for _ in range(2))
+    q, k, v = (Tensor.empty(1, heads, rows, width) for _ in range(3))
     return q.scaled_dot_product_attention(k, v)
 
 
