@@ -1,7 +1,8 @@
 """The tables of tg_hcq/headers/amd, from the headers of Linux and LLVM.
 
     apt-get install linux-source-6.12 llvm-22-dev && tar -xf /usr/src/linux-source-6.12.tar.xz
-    python -m tools.amd_headers linux-source-6.12 6.12.117 /usr/include/llvm-22
+    python -m tools.amd_headers linux-source-6.12 /usr/include/llvm-22           # writes them
+    python -m tools.amd_headers linux-source-6.12 /usr/include/llvm-22 --check   # whether they are what it would write
 
 Numbers only: names, values, offsets, widths. Each file that is written says which header it is from.
 """
@@ -204,13 +205,18 @@ class Page:
         if heading:
             self.lines += [f"# {heading}", ""]
 
-    def write(self, versions: str) -> None:
+    @property
+    def path(self) -> Path:
+        """The module's file."""
+        return OUT / f"{self.name}.py"
+
+    def text(self, versions: str) -> str:
+        """The module, made from such versions."""
         sources = "\n".join(f"  {source}" for source in self.sources)
         text = f'"""{self.doc}\n\nMade by ``python -m tools.amd_headers`` from {versions}:\n\n{sources}\n"""\n\n'
         if self.types:
             text += f"from ..layout import {', '.join(sorted(self.types))}\n\n"
-        text += "\n".join(self.lines) + "\n"
-        (OUT / f"{self.name}.py").write_text(text, encoding="utf-8")
+        return text + "\n".join(self.lines) + "\n"
 
 
 def kfd_page(linux: Path) -> Page:
@@ -350,9 +356,7 @@ def llvm_page(llvm: Path) -> Page:
     page = Page("code_object", "Code objects: kernel descriptors and flags of the ELF header.", (descriptor, elf))
     text = without_comments((llvm / descriptor).read_text())
     body = text[text.index("struct kernel_descriptor_t {") :]
-    layout, _ = _body(
-        re.findall(r"\w+|[{}\[\];*:]", body[body.index("{") :]), 0, {}, {}, union=False
-    )
+    layout, _ = _body(re.findall(r"\w+|[{}\[\];*:]", body[body.index("{") :]), 0, {}, {}, union=False)
     rows = {key: (at, f'"{code}"') for key, (at, code) in layout.fields.items() if not key.startswith("reserved")}
     page.table("Struct", "kernel_descriptor_t", "kernel_descriptor_t", str(layout.nbytes), rows)
     groups: dict[str, dict[str, tuple[int, int]]] = {}
@@ -395,16 +399,35 @@ def pages(linux: Path, llvm: Path) -> list[Page]:
     ]
 
 
+def version_of(linux: Path) -> str:
+    """The version that a kernel's source says it is."""
+    numbers = re.findall(r"^(?:VERSION|PATCHLEVEL|SUBLEVEL) = (\d+)$", (linux / "Makefile").read_text(), re.M)
+    return ".".join(numbers)
+
+
+def texts(linux: Path, llvm: Path) -> dict[Path, str]:
+    """Every module that is made, by its path."""
+    config = (llvm / "llvm/Config/llvm-config.h").read_text()
+    release = re.findall(r"^#define LLVM_VERSION_MAJOR (\d+)$", config, re.M)[0]
+    versions = {"code_object": f"LLVM {release}"}
+    return {page.path: page.text(versions.get(page.name, f"Linux {version_of(linux)}")) for page in pages(linux, llvm)}
+
+
 def main(arguments: list[str]) -> int:
-    """Writes the tables; the arguments are the folder of Linux's source, its version, and LLVM's include folder."""
-    if len(arguments) != 3:
+    """Writes the tables, or tells whether they are stale; the folders have Linux's source and LLVM's headers."""
+    folders = [Path(argument) for argument in arguments if not argument.startswith("-")]
+    if len(folders) != 2:
         print(__doc__)
         return 2
-    linux, version, llvm = Path(arguments[0]), arguments[1], Path(arguments[2])
-    for page in pages(linux, llvm):
-        page.write(f"LLVM {llvm.name.removeprefix('llvm-')}" if page.name == "code_object" else f"Linux {version}")
-        print(page.name, len(page.lines), "lines")
-    return 0
+    stale = False
+    for path, text in texts(*folders).items():
+        if "--check" not in arguments:
+            path.write_text(text, encoding="utf-8")
+            print(path.name, text.count("\n"), "lines")
+        elif path.read_text(encoding="utf-8") != text:
+            stale = True
+            print(f"{path.name} is not what tools/amd_headers.py makes of these headers")
+    return stale
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Write the instruction tables of ``tg_hcq.simulate.amd.isa`` from LLVM's TableGen records of the AMDGPU target.
 
     apt-get source llvm-toolchain-22 && apt-get install llvm-22
-    python -m tools.amd_isa llvm-toolchain-22-22.1.8/llvm      # runs llvm-tblgen-22 -dump-json: 500 MB, half a minute
+    python -m tools.amd_isa llvm-toolchain-22-22.1.8/llvm      # runs llvm-tblgen-22 -dump-json: 500 MB, 20 GB of memory
     python -m tools.amd_isa amdgpu.json                        # of a dump that is there already
     python -m tools.amd_isa amdgpu.json --check                # whether the tables are what would be written
 
