@@ -19,6 +19,7 @@ from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind, Nest
 from tg_codegen.plan.actions import LoopAction, apply
 from tg_codegen.plan.cpu_heuristic import heuristic
+from tg_codegen.plan.unsigned_products import proposed
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.llvm import LLVMRenderer
@@ -129,7 +130,8 @@ SIGNED = ["split(i1, 16, VECTOR)", "split(r0, 4, CONTRACT)", "split(i0, 2, UPCAS
 def test_signed_bytes(m: int, n: int, k: int, rest: list[str], name: str) -> None:
     """What flipping the sign of one adds is summed up once for all rows, and kept where columns are inside of them."""
     actions = [parse_loop(line) for line in (*SIGNED, *rest)]
-    sink = emit_nest(apply(lower(product(m, n, k, a=dtypes.int8, b=dtypes.int8, acc=dtypes.int32)), actions), WIDE)
+    nest = apply(lower(product(m, n, k, a=dtypes.int8, b=dtypes.int8, acc=dtypes.int32)), actions)
+    sink = emit_nest(apply(nest, [*proposed(nest, WIDE)]), WIDE)
     assert {u.arg.name for u in matrices(sink)} == {name}
     rng = np.random.default_rng(0)
     x, y = (rng.choice(np.array([-128, -1, 0, 1, 127, 55, -77], np.int8), shape) for shape in ((m, k), (k, n)))
@@ -151,7 +153,8 @@ def test_signs_are_flipped_before_the_products(m: int, n: int, k: int, rows: int
             *([f"split(i1, {vectors}, UPCAST)"] if vectors > 1 else []), *(["outermost(i1)"] if rows < m else []),
             "pack(1, i1)"]
     ast = product(m, n, k, ta, a=dtypes.int8, b=dtypes.int8, acc=dtypes.int32)
-    sink = emit_nest(apply(lower(ast), [parse_loop(line) for line in text]), WIDE)
+    nest = apply(lower(ast), [parse_loop(line) for line in text])
+    sink = emit_nest(apply(nest, [*proposed(nest, WIDE)]), WIDE)
     crowded = rows == m and (rows + 2) * vectors + 2 > WIDE.registers
     assert {u.arg.name for u in matrices(sink)} == {"vpdpbusd.signed" if crowded else "vpdpbusd"}
     flips = [u for u in sink.toposort() if u.op is Ops.XOR]
@@ -176,7 +179,8 @@ def test_nothing_is_read_that_was_not_flipped(m: int, n: int, k: int) -> None:
     text = ["split(i1, 16, VECTOR)", "split(r0, 4, CONTRACT)", f"split(r0, {-(-k // 12)}, REDUCE)", "mark(r0, UNROLL)",
             "mark(i0, UPCAST)"]
     ast = product(m, n, k, a=dtypes.int8, b=dtypes.int8, acc=dtypes.int32)
-    sink = emit_nest(apply(lower(ast), [parse_loop(line) for line in text]), WIDE)
+    nest = apply(lower(ast), [parse_loop(line) for line in text])
+    sink = emit_nest(apply(nest, [*proposed(nest, WIDE)]), WIDE)
     rng = np.random.default_rng(1)
     x, y = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((m, k), (k, n)))
     out = np.zeros((m, n), np.int32)

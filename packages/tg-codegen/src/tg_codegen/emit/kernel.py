@@ -14,7 +14,6 @@ from ..machine.target import Target
 from ..nest.kernel import Kernel
 from ..nest.launch_shape import foreign, launch_sizes
 from ..nest.nest import PARALLEL, Axis, Kind, Nest
-from ..nest.unsigned_products import unsigned_products
 from .emitter import Emitter, arguments, parameters
 from .launch import launch
 from .outputs import idle_copies, serial_loops
@@ -118,7 +117,6 @@ class KernelEmitter:
             params[slot] = UOp(UOps.SCRATCH, dtype.ptr(size, AddrSpace.REG), (), (f"rows{slot}", size))
         for part in parts:
             before = len(block.effects)
-            part = unsigned_products(part, self.target)
             place = launch(part, self.target, self.symbols)
             emitter = Emitter(part, self.target, self.symbols, place, tuple(params), block)
             emitter.run([*serial_loops(part), *idle_copies(part)])

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 
-from tg_lazy import Ops
+from tg_lazy import ALU, Ops
 
 from ..ir.uop import UOp
 from ..nest.kernel import Kernel
@@ -276,17 +276,28 @@ class Share(LoopAction):
 
 @dataclass(frozen=True, slots=True)
 class Convert(LoopAction):
-    """Keeps what the ``number``-th load is converted to in scratch memory, filled inside the loop ``axis``."""
+    """Keeps what the ``number``-th load is converted to in scratch memory, filled inside the loop ``axis``.
+
+    Constants may be combined with it before that, as where the sign of a byte is flipped.
+    """
 
     number: int
     axis: str | None
 
     def apply(self, nest: Nest) -> Nest:
         load = numbered_load(nest, self.number, self)
-        users = [n for n in nest.nodes() if load in n.src]
-        if len(users) != 1 or users[0].op is not Ops.CAST:
-            raise ActionError(f"{self}: that load has other users than one conversion")
-        return staged(nest, users[0], self.axis, self)
+        node, nodes = load, nest.nodes()
+        while node is load or node.op not in CONVERSIONS:
+            users = [n for n in nodes if node in n.src]
+            if len(users) != 1 or any(s is not node and s.op is not NodeOp.CONST for s in users[0].src):
+                raise ActionError(f"{self}: that load has other users than one conversion")
+            node = users[0]
+            if node.op not in ALU:
+                raise ActionError(f"{self}: that load is not converted")
+        return staged(nest, node, self.axis, self)
+
+
+CONVERSIONS = frozenset({Ops.CAST, Ops.BITCAST})
 
 
 @dataclass(frozen=True, slots=True)

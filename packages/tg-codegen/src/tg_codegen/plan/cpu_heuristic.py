@@ -13,7 +13,8 @@ from ..machine.target import Target
 from ..nest.matrix_products import paired_instruction_for
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root
 from ..nest.windows import overlapping
-from .actions import LoopAction, Mark, Outermost, Pack, Split
+from . import unsigned_products
+from .actions import LoopAction, Mark, Outermost, Pack, Split, apply
 from .interleaved import interleaved
 from .packing import Packer
 from .plan_cost import ALIKE_LANES, EVEN_GAIN, LANES_GAIN, plan_cycles
@@ -430,12 +431,12 @@ def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
     if target.matrices:
         actions = interleaved(nest, target)
         if actions:
-            return actions
+            return [*actions, *unsigned_products.proposed(apply(nest, actions), target)]
         planner = CPUPlanner(nest, target, matrices=True)
         actions = planner.planned()
         packed = planner.woven or any(isinstance(a, Pack) for a in actions)
         if packed and any(contracts(a) for a in actions):
-            return actions
+            return [*actions, *unsigned_products.proposed(planner.nest, target)]
     first = CPUPlanner(nest, target)
     first.planned()
     best, least = first, LANES_GAIN * plan_cycles(first.nest, target) if first.alike else 0.0

@@ -113,7 +113,9 @@ def rows_ahead(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
     if kernel.scratch and target.prefetches:
         row = kernel.shared[-1]
         for number, load, distance in fetched_ahead(kernel.parts, row.root, upper(row.extent), 1, target):
-            yield In(number, Prefetch(loads_of(kernel.parts[number]).index(load), distance))
+            part = kernel.parts[number]
+            if all(load is not told for told, _ in part.ahead):
+                yield In(number, Prefetch(loads_of(part).index(load), distance))
 
 
 OF_PARTS: tuple[Proposals, ...] = (reuse_row_values.proposed, split_concat.proposed, row_blocks.proposed)

@@ -26,13 +26,14 @@ from .pipeline_rows import DelayStores, JoinWalks
 from .reuse_row_values import ReuseRowValues
 from .row_blocks import RowBlocks
 from .split_concat import SplitConcat
+from .unsigned_products import UnsignedProducts
 
 ACTIONS: dict[str, type[Action]] = {
     cls.title(): cls
     for cls in (
         ReuseRowValues, SplitConcat, RowBlocks,
         Split, Mark, Outermost, Pack, Convert, Share, Partial, Stream, Prefetch, Foresee,
-        JoinWalks, DelayStores,
+        UnsignedProducts, JoinWalks, DelayStores,
     )
 }  # fmt: skip
 

@@ -35,6 +35,7 @@ from ..plan.pipeline_rows import DelayStores, JoinWalks
 from ..plan.reuse_row_values import ReuseRowValues
 from ..plan.row_blocks import RowBlocks
 from ..plan.split_concat import SplitConcat
+from ..plan.unsigned_products import UnsignedProducts, signed
 
 PIECE = 256
 """Iterations of a piece of a long reduction, whose operands stay in a cache."""
@@ -84,6 +85,8 @@ def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
 def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
     """Actions that may be worth a try on the loops of a nest."""
     none = foreign(target)
+    if signed(nest) is not None:
+        yield UnsignedProducts()
     for axis in nest.axes:
         there = {a.kind for a in nest.of_root(axis.root)} & ONCE  # cutting it again is cutting it by the product
         if len(nest.of_root(axis.root)) >= DEEPEST:

@@ -1,0 +1,202 @@
+"""Products of signed bytes, for an instruction whose first operand has no sign.
+
+``sum(a * b)`` is ``sum((a + 128) * b) - sum(128 * b)``, and ``a + 128`` is ``a`` as an unsigned byte with its top bit
+flipped. The second sum knows nothing of the rows: where their loop is inside of those of the columns, it is computed
+once for all of them; so it is where all rows are one tile. Where a loop of columns is inside of the rows', the sums of
+all its columns are kept in scratch. Signs are flipped while the rows of a tile are copied. All integers are modulo
+2**32, so that nothing overflows that would not come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from tg_dtype import dtypes
+from tg_lazy import Ops
+from tg_shape import coefficient, upper
+
+from ..ir.matrix import WITHOUT_SIGN
+from ..machine.target import Target
+from ..nest.matrix_products import factors, instruction_for
+from ..nest.nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Stage
+from .actions import ActionError, Convert, LoopAction, Prefetch, loads_of, reductions_of
+
+TOP_BIT = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """A product of signed bytes.
+
+    Attributes:
+      node: the sum.
+      a: the operand that becomes unsigned: the lanes do not depend on it.
+      b: the other one.
+    """
+
+    node: Node
+    a: Node
+    b: Node
+
+
+@dataclass(frozen=True, slots=True)
+class UnsignedProducts(LoopAction):
+    """Makes a sum of products of signed bytes one of unsigned times signed ones, less a sum that knows no rows.
+
+    That sum is kept for all its columns where they are inside of a loop of rows.
+    """
+
+    def apply(self, nest: Nest) -> Nest:
+        found = signed(nest)
+        if found is None:
+            raise ActionError(f"{self}: the kernel is no sum of products of signed bytes with lanes along one of them")
+        if any(stage.node is found.node for stage in nest.stages):
+            raise ActionError(f"{self}: what is kept of the sum would be of another one")
+        inside, around = place(nest, found)
+        if inside and columns_inside(nest, found.b, around) is None:
+            raise ActionError(f"{self}: a symbolic number of columns is inside of the rows")
+        difference, sums = without_sign(nest, found)
+        new = replaced(nest, found.node, difference)
+        return replace(new, stages=(*new.stages, Stage(sums, around))) if inside else new
+
+
+def signed(nest: Nest) -> Operands | None:
+    """The product of signed bytes that a nest is, if it is one."""
+    reductions, lanes = reductions_of(nest), [axis.root for axis in nest.axes if axis.kind is Kind.VECTOR]
+    pair = factors(reductions[0]) if len(reductions) == 1 and lanes else None
+    if pair is None or any(factor.dtype is not dtypes.int8 for factor in pair):
+        return None
+    if reductions[0].dtype is not dtypes.int32 or (lanes[-1] in pair[0].free) is (lanes[-1] in pair[1].free):
+        return None
+    a, b = pair if lanes[-1] in pair[1].free else reversed(pair)
+    return Operands(reductions[0], a, b)
+
+
+def serial(nest: Nest) -> list[Axis]:
+    """The loops around the outputs that run more than once."""
+    return [axis for axis in nest.axes if axis.kind in (Kind.LOOP, Kind.THREAD) and upper(axis.extent) > 1]
+
+
+def rows_of(nest: Nest, found: Operands) -> list[int]:
+    """The numbers of the serial loops on which the sum depends and its second operand does not."""
+    return [number for number, axis in enumerate(serial(nest)) if axis.root in found.node.free - found.b.free]
+
+
+def place(nest: Nest, found: Operands) -> tuple[bool, str | None]:
+    """Whether columns are inside of a loop of rows, and the loop of columns around the rows, if there is one."""
+    loops, rows = serial(nest), rows_of(nest, found)
+    columns = [number for number, axis in enumerate(loops) if axis.root in found.b.free]
+    around = next((loops[number].name for number in reversed(columns) if rows and number < max(rows)), None)
+    return bool(rows) and max(columns, default=-1) > max(rows), around
+
+
+def proposed(nest: Nest, target: Target) -> Iterator[LoopAction]:
+    """The action for an instruction whose first operand has no sign, and a copy of the rows to flip their signs.
+
+    It gains where the other sum is computed once for many rows, and registers or scratch hold it.
+    """
+    found, lanes = signed(nest), [axis.root for axis in nest.axes if axis.kind is Kind.VECTOR]
+    if found is None or all(axis.kind is not Kind.CONTRACT for axis in nest.axes):
+        return
+    instruction = instruction_for(found.node, lanes[-1], None, target.matrices)
+    if instruction is None or instruction[0] not in WITHOUT_SIGN or any(s.node is found.node for s in nest.stages):
+        return
+    inside, around = place(nest, found)
+    if inside:
+        columns = columns_inside(nest, found.b, around)
+        if columns is None or columns * dtypes.int32.itemsize > target.scratch_bytes:
+            return
+    if not rows_of(nest, found) and registers(nest, found.b) > target.registers:  # both sums are made in one loop
+        return
+    yield UnsignedProducts()
+    tile = next((axis.name for axis in reversed(serial(nest)) if axis.root in found.a.free), None)
+    if not copied(nest, found.a, tile, target):
+        return
+    new = UnsignedProducts().apply(nest)
+    if sum(found.a in node.src for node in new.nodes()) > 1:  # the rows are read for something else, too
+        return
+    number = loads_of(new).index(found.a)
+    yield Convert(number, tile)
+    further = next_tile(nest, found.a, tile, target)
+    if further and all(load is not found.a for load, _ in nest.ahead):
+        yield Prefetch(number, further)
+
+
+def next_tile(nest: Nest, a: Node, tile: str | None, target: Target) -> int:
+    """Elements from a tile of rows to the next, which is fetched ahead while a tile is copied; 0 where all are near."""
+    nbytes = prod(upper(nest.roots[root].extent) for root in a.free) * a.dtype.itemsize
+    if tile is None or nbytes <= target.resident_bytes or not target.cpu.tile_ahead_bytes:
+        return 0
+    axis = nest.axis(tile)
+    return max(0, (coefficient(a.arg[1], axis.root) or 0) * axis.stride)
+
+
+def registers(nest: Nest, b: Node) -> int:
+    """Registers that a tile takes with the sums for its columns, the vectors of ``b``, a scalar and a constant."""
+    tile = [axis for axis in nest.axes if axis.kind is Kind.UPCAST]
+    vectors = prod(upper(axis.extent) for axis in tile if axis.root in b.free)
+    return prod(upper(axis.extent) for axis in tile) + 2 * vectors + 2
+
+
+def columns_inside(nest: Nest, b: Node, around: str | None) -> int | None:
+    """How many sums the columns of ``b`` have inside of the loop ``around``; None if that is symbolic."""
+    names = [axis.name for axis in nest.axes]
+    inner = nest.axes[0 if around is None else names.index(around) + 1 :]
+    extents = [axis.extent for axis in inner if axis.root in b.free and not nest.roots[axis.root].reduce]
+    sizes = [extent for extent in extents if isinstance(extent, int)]
+    return prod(sizes) if len(sizes) == len(extents) else None
+
+
+def copied(nest: Nest, a: Node, tile: str | None, target: Target) -> bool:
+    """Whether the rows of a tile are copied inside the loop ``tile``, so that signs are flipped in whole vectors.
+
+    In the loop of the products it would take an instruction for every few terms of a row.
+    """
+    if a.op is not NodeOp.LOAD or any(stage.node is a for stage in nest.stages):
+        return False
+    if not any(nest.roots[root].reduce and coefficient(a.arg[1], root) == 1 for root in a.free):
+        return False
+    names = [axis.name for axis in nest.axes]
+    inner = nest.axes[0 if tile is None else names.index(tile) + 1 :]
+    extents = [axis.extent for axis in inner if axis.root in a.free]
+    sizes = [extent for extent in extents if isinstance(extent, int)]
+    return len(sizes) == len(extents) and prod(sizes) <= min(target.resident_bytes, target.scratch_bytes)
+
+
+def without_sign(nest: Nest, found: Operands) -> tuple[Node, Node]:
+    """A sum of products of signed bytes as the difference of two sums, both of unsigned ones times ``b``.
+
+    Returns:
+      The difference, and the second sum, negated.
+    """
+    node, a, b = found.node, found.a, found.b
+    table = NodeTable()
+    table.roots = nest.roots
+    flipped = table.make(Ops.XOR, a.dtype, (a, table.make(NodeOp.CONST, a.dtype, (), -TOP_BIT)))
+    first = table.make(Ops.BITCAST, dtypes.uint8, (flipped,))
+    every = table.make(NodeOp.CONST, dtypes.uint8, (), TOP_BIT)
+    second = table.make(Ops.CAST, node.dtype, (b,))
+    products, sums = (
+        table.make(NodeOp.REDUCE, node.dtype, (table.make(Ops.MUL, node.dtype, (wide, second)),), node.arg)
+        for wide in (table.make(Ops.CAST, node.dtype, (x,)) for x in (first, every))
+    )
+    negated = table.make(Ops.NEG, node.dtype, (sums,))
+    return table.make(Ops.ADD, node.dtype, (products, negated)), negated
+
+
+def replaced(nest: Nest, old: Node, new: Node) -> Nest:
+    """A nest with another node in the place of one, and of what is made of it."""
+    table = NodeTable()
+    table.roots = nest.roots
+    found: dict[Node, Node] = {}
+    for node in nest.nodes():
+        src = tuple(found[s] for s in node.src)
+        kept = node if src == node.src else table.make(node.op, node.dtype, src, node.arg)
+        found[node] = new if node is old else kept
+    return replace(
+        nest, stores=tuple(store.over(store.roots, found, lambda index: index) for store in nest.stores),
+        stages=tuple(replace(stage, node=found[stage.node]) for stage in nest.stages),
+        ahead=tuple((found[load], distance) for load, distance in nest.ahead),
+    )  # fmt: skip
