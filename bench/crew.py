@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .checkpoints import KEPT, kept
 from .isa import HELD
 from .turns import MACHINE
 
@@ -59,6 +60,7 @@ def environment(
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
         "DEV": "CPU",
+        KEPT: str(kept(os.environ)),
     } | HELD.get(isa, {})
     if extra_path is not None:
         env["PATH"] = f"{extra_path}{os.pathsep}{env.get('PATH', '')}"

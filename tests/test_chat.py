@@ -109,6 +109,11 @@ def test_products_in_integers(say: Say) -> None:
     assert say(*words, "--activations", "int16")[1] == say(*words)[1]
 
 
+def test_on_a_device(say: Say) -> None:
+    words = ("--prompt", "Hi", "--max-tokens", "4")
+    assert say(*words, "--device", "NUMPY")[:2] == say(*words)[:2]
+
+
 def test_a_full_context_ends_the_answer(say: Say) -> None:
     found = json.loads(say("--prompt", "Hi", "--ctx", "20", "--json")[1])
     assert found["finish"] == "context" and found["prompt_tokens"] + found["tokens"] == 20
@@ -136,7 +141,7 @@ def test_what_cannot_be_is_told(say: Say, tmp_path: Path, model: Path) -> None:
         assert (status, out) == (1, "") and message in err
     for words, message in (
         (("--model", "/nowhere.gguf"), "/nowhere.gguf"), (("--ctx", "401"), "made for 1 to 400"),
-        (("--max-tokens", "0"), "--max-tokens is 0"), (("--top-p", "0"), "top_p=0.0"),
+        (("--max-tokens", "0"), "--max-tokens is 0"), (("--top-p", "0"), "top_p=0.0"), (("--device", "NOPE"), "NOPE"),
         (("--prompt", "x" * 500), "the conversation has 505 tokens, and the context 400 positions"),
     ):  # fmt: skip
         status, out, err = say("--prompt", "a", *words)
@@ -293,6 +298,7 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
         "--temperature",
         "--max-tokens",
         "--ctx",
+        "--device",
         "Ctrl-C",
         "/clear",
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from .base import Library
+from .base import Library, Speech
 
 OURS = "tinytg"
 
@@ -39,4 +39,4 @@ def open_library(name: str, threads: int) -> Library:
     return made
 
 
-__all__ = ["DEFAULT", "IMPORTS", "MODULES", "OURS", "Library", "open_library"]
+__all__ = ["DEFAULT", "IMPORTS", "MODULES", "OURS", "Library", "Speech", "open_library"]

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
 
 from ..case import Array, Case, Unsupported
@@ -16,6 +19,31 @@ Tensor = Any
 Params = dict[str, Tensor]
 Loss = Callable[["Library", Params, Tensor, Tensor], Tensor]
 Step = Callable[["Library", Params, list[Tensor], Tensor, Any], tuple[Tensor, list[Tensor]]]
+
+
+@dataclass(frozen=True)
+class Speech:
+    """Something that is said, and a model of Whisper's kind, as an example runs it and in operations of any library.
+
+    Attributes:
+      program: the example.
+      folder: of the model's files.
+      samples: of the sound, 16,000 a second.
+      encoder_weights: reads the encoder's, by name.
+      decoder_weights: reads the decoder's.
+      encode: (library, weights, bands) to what was heard.
+      keys: (library, weights, what was heard) to keys and values of it for each layer of the decoder.
+      step: (library, weights, caches, keys, token, position) to the scores of the next token; writes the caches.
+    """
+
+    program: ModuleType
+    folder: Path
+    samples: Array
+    encoder_weights: Callable[[], dict[str, Array]]
+    decoder_weights: Callable[[], dict[str, Array]]
+    encode: Callable[[Library, Params, Tensor], Tensor]
+    keys: Callable[[Library, Params, Tensor], Any]
+    step: Callable[[Library, Params, list[Tensor], Any, Tensor, int], Tensor]
 
 
 class Library(ABC):
@@ -76,8 +104,24 @@ class Library(ABC):
         """
         raise Unsupported(f"{self.name} runs no language models from files")
 
-    def training(self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float) -> Case:
-        """Steps of Adam on one batch. A run gives the loss."""
+    def transcribing(self, speech: Speech) -> Case:
+        """Sound becomes tokens, from samples on. A run gives them."""
+        raise Unsupported(f"{self.name} transcribes nothing here")
+
+    def training(
+        self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float, clip: float = 0.0, decay: float = 0.0
+    ) -> Case:
+        """Steps of Adam on one batch. A run gives the loss.
+
+        Args:
+          loss: what is minimised.
+          params: what is trained.
+          x: the batch.
+          y: what it should give.
+          lr: learning rate.
+          clip: the greatest norm of all gradients together, if not 0.
+          decay: of weights, beside the gradient (AdamW).
+        """
         raise Unsupported(f"{self.name} differentiates nothing")
 
     def training_of_rows(self, table: Array, index: Array, lr: float, adam: bool) -> Case:
@@ -166,6 +210,12 @@ class Library(ABC):
     ) -> Tensor:
         """Convolution of (N, C, H, W) with (O, C, KH, KW)."""
 
+    def conv1d(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
+    ) -> Tensor:
+        """Convolution of (N, C, L) with (O, C, K)."""
+        raise Unsupported(f"{self.name} has no convolution along one axis here")
+
     def conv_transpose(
         self, x: Tensor, weight: Tensor, stride: int, padding: int = 0, extra: int = 0, groups: int = 1
     ) -> Tensor:
@@ -209,8 +259,8 @@ class Library(ABC):
         """max(x, 0)."""
 
     @abstractmethod
-    def gelu(self, x: Tensor) -> Tensor:
-        """The approximation through tanh."""
+    def gelu(self, x: Tensor, exact: bool = False) -> Tensor:
+        """The approximation through tanh, or exactly, through the error function."""
 
     @abstractmethod
     def sin(self, x: Tensor) -> Tensor:

@@ -61,7 +61,9 @@ class Jax(Library):
         a, b = self.np.ones(16), self.np.ones(16)
         return Case(lambda: (a + b).block_until_ready(), self.host, "eager")
 
-    def training(self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float) -> Case:
+    def training(
+        self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float, clip: float = 0.0, decay: float = 0.0
+    ) -> Case:
         tree = self.jax.tree_util.tree_map
         held = {name: self.array(values) for name, values in params.items()}
         zeros = tree(self.np.zeros_like, held)
@@ -72,11 +74,16 @@ class Jax(Library):
         def update(state: Any, batch: Tensor, classes: Tensor) -> Any:
             weights, m, v, t = state
             value, grads = self.jax.value_and_grad(lambda w: loss(self, w, batch, classes))(weights)
+            if clip:
+                norm = self.np.sqrt(sum((g * g).sum() for g in grads.values()))
+                grads = tree(lambda g: g * self.np.minimum(1.0, clip / (norm + 1e-6)), grads)
             t = t + 1
             m = tree(lambda m, g: 0.9 * m + 0.1 * g, m, grads)
             v = tree(lambda v, g: 0.999 * v + 0.001 * g * g, v, grads)
             a, b = 1 - 0.9**t, 1 - 0.999**t
-            weights = tree(lambda w, m, v: w - lr * (m / a) / (self.np.sqrt(v / b) + 1e-8), weights, m, v)
+            weights = tree(
+                lambda w, m, v: w * (1 - lr * decay) - lr * (m / a) / (self.np.sqrt(v / b) + 1e-8), weights, m, v
+            )
             return (weights, m, v, t), value
 
         def step() -> Tensor:
@@ -135,6 +142,12 @@ class Jax(Library):
         out = self.lax.conv_general_dilated(x, weight, (stride, stride), ((padding, padding),) * 2)
         return out if bias is None else out + bias[:, None, None]
 
+    def conv1d(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
+    ) -> Tensor:
+        out = self.lax.conv_general_dilated(x, weight, (stride,), ((padding, padding),))
+        return out if bias is None else out + bias[:, None]
+
     def conv_transpose(
         self, x: Tensor, weight: Tensor, stride: int, padding: int = 0, extra: int = 0, groups: int = 1
     ) -> Tensor:
@@ -183,8 +196,8 @@ class Jax(Library):
     def relu(self, x: Tensor) -> Tensor:
         return self.nn.relu(x)
 
-    def gelu(self, x: Tensor) -> Tensor:
-        return self.nn.gelu(x, approximate=True)
+    def gelu(self, x: Tensor, exact: bool = False) -> Tensor:
+        return self.nn.gelu(x, approximate=not exact)
 
     def fourier(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
         return self.np.fft.fftn(x, axes=axes)

@@ -85,6 +85,14 @@ class Numpy(Library):
         out = np.tensordot(windows, weight, ((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)
         return out if bias is None else out + bias[:, None, None]
 
+    def conv1d(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
+    ) -> Tensor:
+        padded = np.pad(x, ((0, 0), (0, 0), (padding, padding)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, weight.shape[2], 2)[:, :, ::stride]
+        out = np.tensordot(windows, weight, ((1, 3), (1, 2))).transpose(0, 2, 1)
+        return out if bias is None else out + bias[:, None]
+
     def _windows(self, x: Tensor, kernel: tuple[int, int], stride: int, padding: int, fill: float) -> Tensor:
         around = ((0, 0), (0, 0), (padding, padding), (padding, padding))
         padded = np.pad(x, around, constant_values=fill) if padding else x
@@ -118,7 +126,9 @@ class Numpy(Library):
     def relu(self, x: Tensor) -> Tensor:
         return np.maximum(x, 0)
 
-    def gelu(self, x: Tensor) -> Tensor:
+    def gelu(self, x: Tensor, exact: bool = False) -> Tensor:
+        if exact:
+            return 0.5 * x * (1 + self.erf(x * np.float32(math.sqrt(0.5))))
         return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
     def fourier(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..case import Array, Case
-from .base import Library, Loss, Step, Tensor
+from ..case import Array, Case, Unsupported
+from .base import Library, Loss, Speech, Step, Tensor
 
 
 class Tensors(Library):
@@ -66,13 +66,22 @@ class Tensors(Library):
 
         return Case(run, self.host, "eager")
 
-    def training(self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float) -> Case:
+    def clip(self, params: list[Tensor], norm: float) -> None:
+        """Scales gradients so that the norm of all together is no greater."""
+        raise Unsupported(f"{self.name} has no function that clips gradients")
+
+    def training(
+        self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float, clip: float = 0.0, decay: float = 0.0
+    ) -> Case:
         held = {name: self.parameter(values) for name, values in params.items()}
         batch, classes = self.array(x), self.array(y)
-        adam = self.nn.optim.Adam(list(held.values()), lr=lr)
+        optim, trained = self.nn.optim, list(held.values())
+        adam = optim.AdamW(trained, lr=lr, weight_decay=decay) if decay else optim.Adam(trained, lr=lr)
 
         def update(batch: Tensor, classes: Tensor) -> Tensor:
             out = loss(self, held, batch, classes).backward()
+            if clip:
+                self.clip(trained, clip)
             changed = adam.schedule_step()
             adam.zero_grad()  # nobody reads them, so the record need not keep them from call to call
             return out.realize(*changed)
@@ -132,6 +141,11 @@ class Tensors(Library):
     ) -> Tensor:
         return x.conv2d(weight, bias, stride=stride, padding=padding)
 
+    def conv1d(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
+    ) -> Tensor:
+        return x.conv2d(weight, bias, stride=stride, padding=padding)
+
     def conv_transpose(
         self, x: Tensor, weight: Tensor, stride: int, padding: int = 0, extra: int = 0, groups: int = 1
     ) -> Tensor:
@@ -168,8 +182,8 @@ class Tensors(Library):
     def relu(self, x: Tensor) -> Tensor:
         return x.relu()
 
-    def gelu(self, x: Tensor) -> Tensor:
-        return x.gelu()
+    def gelu(self, x: Tensor, exact: bool = False) -> Tensor:
+        return 0.5 * x * (1 + (x * 0.5**0.5).erf()) if exact else x.gelu()
 
     def sort(self, x: Tensor) -> Tensor:
         return x.sort(-1)[0]
@@ -301,6 +315,16 @@ class TinyTG(Tensors):
             return np.array(tokenizer.encode(text), np.int32)
 
         return Case(run, np.asarray, self.mode)
+
+    def transcribing(self, speech: Speech) -> Case:
+        model = speech.program.Whisper(speech.folder)
+        return Case(lambda: np.array(model.tokens(speech.samples), np.int32), np.asarray, self.mode)
+
+    def clip(self, params: list[Tensor], norm: float) -> None:
+        self.nn.clip_grad_norm_(params, norm)
+
+    def gelu(self, x: Tensor, exact: bool = False) -> Tensor:
+        return x.gelu(approximate="none" if exact else "tanh")
 
     @property
     def linalg(self) -> Any:

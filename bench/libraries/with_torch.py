@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import accumulate
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..case import Array, Case, Unsupported
-from .base import Library, Loss, Step, Tensor
+from .base import Library, Loss, Speech, Step, Tensor
 
 
 class Torch(Library):
@@ -67,15 +68,60 @@ class Torch(Library):
         a, b = self.torch.ones(16), self.torch.ones(16)
         return Case(lambda: a + b, self.host, self.mode)
 
-    def training(self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float) -> Case:
+    def transcribing(self, speech: Speech) -> Case:
+        program, torch = speech.program, self.torch
+        config, generation = (
+            json.loads((speech.folder / name).read_text(encoding="utf-8"))
+            for name in ("config.json", "generation_config.json")
+        )
+        encoder, decoder = (
+            {name: self.array(values) for name, values in read().items()}
+            for read in (speech.encoder_weights, speech.decoder_weights)
+        )
+        heads, longest = config["decoder_attention_heads"], config["max_target_positions"]
+        caches = [torch.zeros(2, heads, longest, config["d_model"] // heads) for _ in range(config["decoder_layers"])]
+        bands, hann = torch.from_numpy(program.mel_bands().astype(np.float32)), torch.hann_window(program.WINDOW)
+        never, first = torch.zeros(config["vocab_size"]), torch.zeros(config["vocab_size"])
+        never[generation["suppress_tokens"]] = never[generation["no_timestamps_token_id"] + 1 :] = -torch.inf
+        first[generation["begin_suppress_tokens"]] = -torch.inf
+        prompt = [generation["decoder_start_token_id"], generation["lang_to_id"]["<|en|>"],
+                  generation["task_to_id"]["transcribe"], generation["no_timestamps_token_id"]]  # fmt: skip
+
+        def log_mel(samples: Tensor) -> Tensor:
+            spectrum = torch.stft(samples, program.WINDOW, program.HOP, window=hann, return_complex=True)[:, :-1]
+            level = (bands.T @ spectrum.abs().square()).clamp(min=1e-10).log10()
+            return (level.maximum(level.max() - 8) + 4) / 4
+
+        def run() -> Array:
+            samples, said = torch.zeros(program.RATE * program.SECONDS), list(prompt)
+            samples[: len(speech.samples)] = torch.from_numpy(speech.samples[: len(samples)])
+            with torch.inference_mode():
+                keys = speech.keys(self, decoder, speech.encode(self, encoder, log_mel(samples)[None]))
+                for at in range(longest):
+                    scores = speech.step(self, decoder, caches, keys, torch.tensor([said[at]]), at)[0, 0] + never
+                    if at + 1 == len(said):
+                        following = int((scores + first if len(said) == len(prompt) else scores).argmax())
+                        if following == generation["eos_token_id"]:
+                            break
+                        said.append(following)
+            return np.array(said[len(prompt) :], np.int32)
+
+        return Case(run, np.asarray, self.mode)
+
+    def training(
+        self, loss: Loss, params: dict[str, Array], x: Array, y: Array, lr: float, clip: float = 0.0, decay: float = 0.0
+    ) -> Case:
         held = {name: self.array(values).clone().requires_grad_() for name, values in params.items()}
         batch, classes = self.array(x), self.array(y.astype(np.int64))
-        adam = self.torch.optim.Adam(list(held.values()), lr=lr)
+        optim, trained = self.torch.optim, list(held.values())
+        adam = optim.AdamW(trained, lr=lr, weight_decay=decay) if decay else optim.Adam(trained, lr=lr)
 
         def step() -> Tensor:
             adam.zero_grad()
             out = loss(self, held, batch, classes)
             out.backward()
+            if clip:
+                self.torch.nn.utils.clip_grad_norm_(trained, clip)
             adam.step()
             return out
 
@@ -131,6 +177,11 @@ class Torch(Library):
     ) -> Tensor:
         return self.f.conv2d(x, weight, bias, stride, padding)
 
+    def conv1d(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int = 1, padding: int = 0
+    ) -> Tensor:
+        return self.f.conv1d(x, weight, bias, stride, padding)
+
     def conv_transpose(
         self, x: Tensor, weight: Tensor, stride: int, padding: int = 0, extra: int = 0, groups: int = 1
     ) -> Tensor:
@@ -169,8 +220,8 @@ class Torch(Library):
     def relu(self, x: Tensor) -> Tensor:
         return self.torch.relu(x)
 
-    def gelu(self, x: Tensor) -> Tensor:
-        return self.f.gelu(x, approximate="tanh")
+    def gelu(self, x: Tensor, exact: bool = False) -> Tensor:
+        return self.f.gelu(x, approximate="none" if exact else "tanh")
 
     def fourier(self, x: Tensor, axes: tuple[int, ...]) -> Tensor:
         return self.torch.fft.fftn(x, dim=axes)

@@ -12,18 +12,21 @@ from . import (
     dispatch,
     fourier,
     gemm,
+    gpt,
     language,
     models,
     ordering,
     recurrent,
     scatter,
+    speech,
     streaming,
     training,
 )
 
 _registry = Registry()
 for _module in (
-    gemm, convolution, attention, streaming, scatter, ordering, dispatch, training, language, models, decode, chat,
+    gemm, convolution, attention, streaming, scatter, ordering, dispatch, training, language, gpt, models, speech,
+    decode, chat,
     recurrent, fourier, decompositions,
 ):  # fmt: skip
     _module.register(_registry)

