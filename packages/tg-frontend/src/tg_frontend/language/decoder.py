@@ -107,6 +107,11 @@ def normed(x: Tensor, weight: Tensor | None, epsilon: float) -> Tensor:
     return x * ((x * x).mean(-1, keepdim=True) + epsilon).rsqrt() * weight
 
 
+def added(x: Tensor, y: Tensor) -> Tensor:
+    """x + y; of many rows in memory, where each norm would else add up anew what all layers before it gave."""
+    return (x + y).contiguous() if x.shape[0] > 1 else x + y
+
+
 def capped(x: Tensor, bound: float) -> Tensor:
     """x, bent so that it stays within a bound; 0 is no bound."""
     return (x / bound).tanh() * bound if bound else x
@@ -193,11 +198,11 @@ class Layer:
     def __call__(self, x: Tensor, keys: Tensor, values: Tensor, place: Place) -> Tensor:
         epsilon = self.shape.epsilon
         mixed = self.attention(normed(x, self.attention_norm, epsilon), keys, values, place)
-        x = x + normed(mixed, self.after_attention, epsilon)
+        x = added(x, normed(mixed, self.after_attention, epsilon))
         y = normed(x, self.norm, epsilon)
         gate, up = self.gate_up(y)
         gated = gate.gelu(approximate="tanh") if self.shape.family.gelu else gate.silu()
-        return x + normed(self.down(gated * up)[0], self.after, epsilon)
+        return added(x, normed(self.down(gated * up)[0], self.after, epsilon))
 
 
 class Decoder:
