@@ -9,8 +9,8 @@ from tg_shape import sint, smin
 from ..ir.uop import UOp, UOps, const, vectorize
 from ..nest.env import Env
 from ..nest.nest import GATHERED, Node
-from .gather_index import parts, step_of
 from .index import IndexBuilder, within
+from .lane_steps import step_of
 from .scope import Context
 from .whole import Whole
 
@@ -22,22 +22,15 @@ class Gathers:
         self.whole = whole
         self.foreseen = whole.nest.foreseen if whole.target.prefetches else None
 
-    def value(self, node: Node, index: UOp, env: Env, context: Context) -> UOp:
-        """A GATHER, whose index was computed."""
+    def value(self, node: Node, index: UOp, wanted: list[UOp], env: Env, context: Context) -> UOp:
+        """A GATHER, whose index was computed, as were the conditions under which it is ``wanted``."""
         slot, place, size = node.arg
         symbols, pointer = self.whole.symbols, self.whole.params[slot]
-        found = parts(node.src[0], size)
-        wanted = []
-        for condition, holds in found.wanted:
-            truth = self.whole.value(condition, env, context)
-            wanted.append(truth if holds else truth.alu(Ops.NOT))
-        if wanted:
-            index = self.whole.value(found.index, env, context)
         lane = symbols.lane_of(*(env.root[root] for root in node.free))
         together = (
-            lane is not None and index.dtype.count > 1 and step_of(found.index, env, lane, symbols.lanes[lane]) == 1)
+            lane is not None and index.dtype.count > 1 and step_of(node.src[0], env, lane, symbols.lanes[lane]) == 1)
         if together and place is GATHERED and self.foreseen is not None:
-            self.foresee(pointer, found.index, self.foreseen, env, context)
+            self.foresee(pointer, node.src[0], self.foreseen, env, context)
         return self.load(pointer, node.dtype, index, wanted, place, size, together)
 
     def foresee(self, pointer: UOp, source: Node, by: tuple[str, int], env: Env, context: Context) -> None:

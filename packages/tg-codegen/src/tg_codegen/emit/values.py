@@ -82,7 +82,7 @@ class Values:
                 return multiply_add(*(self.operand(s, env) for s in (*product.src, other)))
         src = [self.operand(s, env) for s in node.src]
         if op is NodeOp.GATHER:
-            return self.gathers.value(node, src[0], env, context)
+            return self.gathers.value(node, src[0], src[1:], env, context)
         lanes = max((s.dtype.count for s in src), default=1)
         if op is NodeOp.SELECT:
             valid = self.symbols.build.truth(substitute(node.arg, env.root))

@@ -16,6 +16,7 @@ from tg_lazy import ast as ast_module
 from tg_shape import Variable, prod, sint, toposort, upper
 
 from .dimensions import cut_dimensions, join_dimensions
+from .gathers import with_conditions
 from .nest import GATHERED, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store, Update
 
 Index = tuple[sint, ...]
@@ -130,7 +131,8 @@ class Lowering:
             flat, valid = st.index((GATHERED,))
             if not (isinstance(valid, int) and valid):
                 raise LowerError(f"{node!r}: gather through a masked view")
-            return make(NodeOp.GATHER, node.dtype, src, (slot, flat, st.shape[0]))
+            size = st.shape[0]
+            return make(NodeOp.GATHER, node.dtype, with_conditions(src[0], size, self.table), (slot, flat, size))
         if op is Ops.VIEW:
             _, valid = node.arg.index(point.index)
             return self.select(src[0] if src else self.zero(node.dtype), valid)

@@ -27,7 +27,7 @@ class NodeOp(Enum):
     CONST = auto()  # arg: the value
     INDEX = auto()  # arg: a symbolic integer over roots and variables
     LOAD = auto()  # arg: (slot, index, valid): the element, 0 where not valid
-    GATHER = auto()  # src: (index,); arg: (slot, place, size): the element, 0 unless 0 <= index < size
+    GATHER = auto()  # src: (index, *valid); arg: (slot, place, size): the element, 0 unless 0 <= index < size and valid
     SELECT = auto()  # src: (x,); arg: valid: x, 0 where not valid
     REDUCE = auto()  # src: (x,); arg: (op, roots): x combined over all values of the roots
 

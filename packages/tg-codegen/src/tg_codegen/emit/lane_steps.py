@@ -1,61 +1,14 @@
-"""What a gather's index tells before it is computed: whether lanes read neighbours, and where anything is read at all.
-
-A gather reads 0 at an index outside of its buffer. Whoever wants 0 under a condition states that by such an index:
-``buffer[where(condition, i, -1)]``. The index alone does not step evenly over lanes, but ``i`` may, and then one masked
-load reads all of them.
-"""
+"""Steps of computed indices from lane to lane: where they are 1, a gather's lanes read neighbours, in one load."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
-from tg_shape import Expr, Variable, bounds_of, sint, substitute, upper
+from tg_shape import Expr, Variable, bounds_of, sint, substitute
 
 from ..nest.env import Env
 from ..nest.nest import Node, NodeOp
 from .index import lane_step
-
-
-@dataclass(frozen=True, slots=True)
-class GatherIndex:
-    """An index, in parts.
-
-    Attributes:
-      index: what is read where all conditions are as they should be; nothing is read elsewhere.
-      wanted: the conditions, and what each should be.
-    """
-
-    index: Node
-    wanted: tuple[tuple[Node, bool], ...] = ()
-
-
-def parts(index: Node, size: sint) -> GatherIndex:
-    """A gather's index without the choices that leave its buffer.
-
-    Args:
-      index: the index, an integer.
-      size: how many elements the buffer has.
-    """
-    wanted: list[tuple[Node, bool]] = []
-    while index.op is Ops.WHERE:
-        condition, chosen, other = index.src
-        if outside(other, size):
-            index = chosen
-        elif outside(chosen, size):
-            index = other
-        else:
-            break
-        wanted.append((condition, index is chosen))
-    return GatherIndex(index, tuple(wanted))
-
-
-def outside(index: Node, size: sint) -> bool:
-    """Whether an index is a number that is certainly in no buffer of ``size`` elements."""
-    if index.op is not NodeOp.CONST or not dtypes.is_int(index.dtype):
-        return False
-    return not 0 <= index.arg < upper(size)
 
 
 def step_of(node: Node, env: Env, lane: Variable, lanes: int) -> int | None:
