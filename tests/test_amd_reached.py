@@ -13,7 +13,7 @@ from tg_hcq.simulate.amd.testing import reached
 
 HERE = Path(__file__).parents[1] / "packages" / "tg-hcq" / "tests" / "simulate"
 FILES = [HERE / f"test_amd_{name}.py" for name in (
-    "crossing", "lanes", "matrices", "memory", "programs", "scalars", "small_floats", "waves", "hostile",
+    "buffers", "crossing", "lanes", "matrices", "memory", "programs", "scalars", "small_floats", "waves", "hostile",
 )]  # fmt: skip
 PLUGIN = reached.__name__
 

@@ -14,8 +14,10 @@ import pytest
 
 from tg_hcq.simulate.amd.architecture import architecture
 from tg_hcq.simulate.amd.isa import Row, table
+from tg_hcq.simulate.amd.testing.assembler import LLVM_MC, MISSING
 from tg_hcq.simulate.amd.testing.lanes import LanesBench, rule_of
-from tg_hcq.simulate.engine import Status, Wave
+from tg_hcq.simulate.amd.testing.program import Bed
+from tg_hcq.simulate.engine import EngineFault, Status, Wave
 
 ARCHS = (("gfx1030", 32), ("gfx1030", 64), ("gfx1100", 32), ("gfx1100", 64), ("gfx1201", 32), ("gfx1201", 64),
          ("gfx942", 64), ("gfx950", 64))  # fmt: skip
@@ -151,9 +153,82 @@ def test_two_registers_from_two_pairs(arch: str) -> None:
         assert {n: list(wave.row(n)) for n in before} == before
 
 
+COUNTED = {
+    "v_movreld_b32": (None, 0), "v_movrels_b32": (0, None), "v_movrelsd_b32": (0, 0), "v_movrelsd_2_b32": (0, 16),
+    "v_swaprel_b32": (0, 16),
+}  # fmt: skip
+"""Where the bits of M0 begin that count the source and the result; of 32 bits, of 10 where there are two."""
+
+
+@pytest.mark.parametrize(("arch", "lanes"), [pair for pair in ARCHS if not pair[0].startswith("gfx9")])
+def test_rows_that_m0_counts_from(arch: str, lanes: int) -> None:
+    """Beyond the last row is a fault, and nothing is written."""
+    bench, rng = LanesBench(architecture(arch, lanes)), random.Random(f"{arch} {lanes}")
+    for name, counts in COUNTED.items():
+        for number in range(30):
+            wave, first = Wave(bench.layout, rng=rng), rng.choice([0, 200])
+            before = {n: [rng.getrandbits(32) for _ in range(lanes)] for n in range(first, first + 56)}
+            for row, values in before.items():
+                wave.set_row(row, values)
+            wave.exec = mask = rng.getrandbits(lanes)
+            numbers = [rng.randrange(20) for _ in range(2)]
+            split = name in ("v_movrelsd_2_b32", "v_swaprel_b32")
+            junk = (rng.getrandbits(6) << 10 | rng.getrandbits(6) << 26) if split else 0
+            wave.set_scalar("m0", numbers[0] | (numbers[1] << 16 if split else 0) | junk)
+            if not split:
+                numbers[1] = numbers[0]
+            places = [first + 5, first + 30]
+            of_scalar = name == "v_movreld_b32" and number % 3 == 0
+            fields = {"vdst": places[1], "src0": 256 + places[0]}
+            if of_scalar:
+                fields["src0"] = 8 if number % 2 else 193
+                wave.set_scalar("s", 12345, 8)
+            source, target = (place + (n if shift is not None else 0)
+                              for place, n, shift in zip(places, numbers, counts, strict=True))  # fmt: skip
+            status = bench.run(wave, row_of(arch, name), fields)
+            outside = target > 255 or (source > 255 and not of_scalar)
+            assert status is (Status.FAULT if outside else Status.BUDGET), name
+            after = {n: list(values) for n, values in before.items()}
+            for lane in (n for n in range(lanes) if mask >> n & 1 and not outside):
+                value = before[source][lane] if not of_scalar else 12345 if number % 2 else 0xFFFFFFFF
+                after[target][lane] = value
+                if name == "v_swaprel_b32":
+                    after[source][lane] = before[target][lane]
+            assert {n: list(wave.row(n)) for n in before} == after, name
+
+
+@pytest.mark.skipif(LLVM_MC is None, reason=MISSING)
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_rows_that_an_index_counts(arch: str) -> None:
+    """A move between what begins and ends indexing, as LLVM writes it; anything else there is a fault."""
+    rng = random.Random(arch)
+    before = {n: [rng.getrandbits(32) for _ in range(64)] for n in range(5, 40)}
+    for how, number, places in (("SRC0", 7, (10, 17)), ("DST", 9, (19, 10)), ("SRC0,DST", 3, (13, 13))):
+        mask = rng.getrandbits(64)
+
+        def setup(wave: Wave, number: int = number, mask: int = mask) -> None:
+            for row, values in before.items():
+                wave.set_row(row, values)
+            wave.set_scalar("s", 0xFF00 | number, 4)
+            wave.exec = mask
+
+        bed = Bed(arch, 64)
+        bed.run(f"s_set_gpr_idx_on s4, gpr_idx({how})\n v_mov_b32 v10, v10\n s_set_gpr_idx_off\n s_endpgm", setup=setup)
+        (wave,), (target, source) = bed.waves, places
+        after = {n: list(values) for n, values in before.items()}
+        for lane in (n for n in range(64) if mask >> n & 1):
+            after[target][lane] = before[source][lane]
+        assert {n: list(wave.row(n)) for n in before} == after, how
+        assert wave.scalar("m0") & 0xF0FF == number | {"SRC0": 1, "DST": 8}.get(how, 9) << 12
+    for text in ("v_mov_b32 v10, v10\n v_nop", "v_add_u32 v10, v10, v10\n s_set_gpr_idx_off", "v_mov_b32 v10, s2\n"
+                 "s_set_gpr_idx_off"):  # fmt: skip
+        with pytest.raises(EngineFault, match="index"):
+            Bed(arch, 64).run(f"s_set_gpr_idx_on s4, gpr_idx(SRC0)\n {text}\n s_endpgm", setup=setup)
+
+
 def test_nothing_is_executed_without_a_specification_or_a_test() -> None:
     """Of arithmetic of lanes, on every architecture."""
-    covered, reasons = {*INSTRUCTIONS, "v_pk_mov_b32"}, set[str]()
+    covered, reasons = {*INSTRUCTIONS, *COUNTED, "v_pk_mov_b32"}, set[str]()
     for arch, lanes in ARCHS:
         handlers = {name.partition(".")[0] for name in LanesBench(architecture(arch, lanes)).instructions.handlers}
         names = {half for row in table(arch) if row.encoding.startswith("VOP")

@@ -8,13 +8,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 import pytest
 
 from tg_hcq.simulate.amd.architecture import architecture
 from tg_hcq.simulate.amd.instructions import decoder
 from tg_hcq.simulate.amd.isa import Row, table
-from tg_hcq.simulate.amd.registers import SCALARS, vectors
+from tg_hcq.simulate.amd.registers import FLOATS, SCALARS, vectors
 from tg_hcq.simulate.amd.semantics import instruction_set
 from tg_hcq.simulate.amd.semantics.vector import modified
 from tg_hcq.simulate.amd.semantics.vector.alu import Alu
@@ -31,7 +32,7 @@ from tg_hcq.simulate.engine import (
     engine,
     state,
 )
-from tg_hcq.simulate.engine.testing import SINGLE, Bench
+from tg_hcq.simulate.engine.testing import DOUBLE, SINGLE, Bench, Format
 
 ARCHS = [("gfx1100", 32), ("gfx1201", 32), ("gfx1030", 32), ("gfx942", 64), ("gfx950", 64)]
 PLAIN = {"gfx1100": 2400, "gfx1201": 2300, "gfx1030": 1500, "gfx942": 1700, "gfx950": 1700}
@@ -68,6 +69,34 @@ def test_every_row_agrees_with_its_specification_at_length(arch: str, lanes: int
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     trials(bench, list(bench.rows()), 24, str(seed))
+
+
+@pytest.mark.parametrize(("kind", "of", "shift"), [("f32", SINGLE, 64), ("f64", DOUBLE, 128)])
+def test_scaled_products_are_rounded_once(kind: str, of: Format, shift: int) -> None:
+    """V_DIV_FMAS near the middle of two subnormals: the product, of which nothing is left in the sum, says where to."""
+    bench, rng = LanesBench(architecture("gfx1100", 32)), random.Random(kind)
+    row = next(r for r in table("gfx1100") if r.name == f"v_div_fmas_{kind}" and r.encoding == "VOP3")
+    smallest = of.value(1)
+    for _ in range(8):
+        wave, wanted = Wave(bench.layout, rng=rng), []
+        values: dict[int, list[int]] = {4: [], 6: [], 8: []}
+        for _ in range(32):
+            sign = rng.choice((1, -1))
+            most = 1 << of.fraction - 2
+            z = sign * (rng.randrange(most, 2 * most) * 2 + 1) * smallest / 2 * 2**shift
+            x = rng.choice((0, 1, -1)) * abs(z) * Fraction(2) ** -(of.fraction + 7)
+            for register, number in ((4, x), (6, Fraction(1)), (8, z)):
+                values[register].append(of.round(number))
+            wanted.append(of.round((of.value(values[4][-1]) + z) / 2**shift))
+        for register, numbers in values.items():
+            for word in range(of.bits // 32):
+                wave.set_row(register + word, [n >> 32 * word & 0xFFFFFFFF for n in numbers])
+        wave.exec = 0xFFFFFFFF
+        wave.set_scalar("mode", FLOATS)
+        wave.set_scalar("s", 0xFFFFFFFF, 106)
+        assert bench.run(wave, row, {"vdst": 10, "src0": 260, "src1": 262, "src2": 264}) is Status.BUDGET
+        words = [wave.row(10 + word) for word in range(of.bits // 32)]
+        assert [sum(row[lane] << 32 * w for w, row in enumerate(words)) for lane in range(32)] == wanted
 
 
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])

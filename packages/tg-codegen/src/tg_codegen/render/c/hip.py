@@ -1,6 +1,9 @@
 """HIP C++ as COMGR takes it: without headers, whose few words stand here as the attributes that they mean.
 
-Mathematical functions are those of AMD's device libraries (``ocml``), which are linked in by the compiler.
+Mathematical functions are those of AMD's device libraries (``ocml``), which are linked in by the compiler. Quotients
+and roots of float16 are written out: LLVM 15 takes too few steps, and LLVM 22 makes one instruction of reciprocals and
+roots, which only comes near (AMD, "RDNA3 Instruction Set Architecture", 16.8, V_RCP_F16), even where the source asks
+for float32 and rounds that.
 
 Example:
   >>> from tg_codegen.render.c.hip import HIPRenderer
@@ -13,6 +16,7 @@ Example:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from tg_dtype import AddrSpace, DType, dtypes, to_bits
@@ -21,8 +25,9 @@ from tg_lazy import Ops
 from ...machine.amdgpu import amd_gpu, amd_target
 from ...machine.gpu import ACCESS_BYTES
 from ...machine.target import Target
+from ..spelling import bare
 from .cstyle import CStyleRenderer
-from .dialect import Builtin, Dialect, Vectors, WorkGroup, call
+from .dialect import Builtin, Dialect, Terms, Vectors, WorkGroup, call
 
 _NAMES: Final = {
     dtypes.int8: "signed char", dtypes.uint8: "unsigned char", dtypes.int16: "short", dtypes.uint16: "unsigned short",
@@ -34,6 +39,22 @@ _ACCURATE: Final = {
     Ops.EXP: "exp", Ops.EXP2: "exp2", Ops.LOG: "log", Ops.LOG2: "log2", Ops.SIN: "sin", Ops.COS: "cos",
 }  # fmt: skip
 _OCML: Final = {Ops.SQRT: "sqrt", **_ACCURATE}
+# V_RCP_F32 is off by one unit, which steps of Newton's bring to half a unit and next to nothing. No quotient of numbers
+# of 11 bits lies nearer than 2**-23 of it to the middle of two of them. V_DIV_FIXUP_F16 knows zeros and infinities.
+_QUOTIENT: Final = (
+    "float n = a, d = b, near = __builtin_amdgcn_rcpf(d);",
+    "near = __builtin_fmaf(__builtin_fmaf(-d, near, 1.0f), near, near);",
+    "float q = n * near;",
+    "q = __builtin_fmaf(__builtin_fmaf(-d, q, n), near, q);",
+    "return __builtin_amdgcn_div_fixuph((_Float16)q, b, a);",
+)
+# V_SQRT_F32 is off by one unit, and by no more than half a unit after the step. That may be rounded again (S. A.
+# Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30, 1995). Zeros, infinity and NaN take no step.
+_ROOT: Final = (
+    "float x = a, near = __builtin_amdgcn_sqrtf(x), half = 0.5f * __builtin_amdgcn_rcpf(near);",
+    "float root = __builtin_fmaf(__builtin_fmaf(-near, near, x), half, near);",
+    "return (_Float16)(x > 0.0f && x < __builtin_inff() ? root : near);",
+)
 _SUFFIXES: Final = {dtypes.float16: "f16", dtypes.float32: "f32", dtypes.float64: "f64"}
 _BUILTIN: Final = {dtypes.float16: "f16", dtypes.float32: "f", dtypes.float64: ""}
 _PLACES: Final = {"g": "workgroup", "l": "workitem"}
@@ -41,6 +62,15 @@ _PLACES: Final = {"g": "workgroup", "l": "workitem"}
 
 def _through_float(name: str) -> Builtin:
     return lambda terms, dtype, v: f"(_Float16){name}((float){v[0]})"
+
+
+def _quotient(terms: Terms, dtype: DType, v: Sequence[str]) -> str:
+    name = terms.helper("div_f16", dtype, "_Float16 a, _Float16 b", lambda: _QUOTIENT)
+    return f"{name}({bare(v[0])}, {bare(v[1])})"
+
+
+def _root(terms: Terms, dtype: DType, v: Sequence[str]) -> str:
+    return f"{terms.helper('sqrt_f16', dtype, '_Float16 a', lambda: _ROOT)}({bare(v[0])})"
 
 
 def _builtins() -> dict[tuple[Ops, DType], Builtin]:
@@ -51,6 +81,8 @@ def _builtins() -> dict[tuple[Ops, DType], Builtin]:
             found[op, dtype] = _through_float(f"__ocml_{name}_f32") if half else call(f"__ocml_{name}_{suffix}")
         found[Ops.TRUNC, dtype] = call(f"__builtin_trunc{_BUILTIN[dtype]}")
         found[Ops.MULACC, dtype] = call(f"__builtin_fma{_BUILTIN[dtype]}")
+    found[Ops.FDIV, dtypes.float16], found[Ops.SQRT, dtypes.float16] = _quotient, _root
+    found[Ops.RECIP, dtypes.float16] = lambda terms, dtype, v: _quotient(terms, dtype, ("(_Float16)1", *v))
     return found
 
 

@@ -10,7 +10,7 @@ from ..engine import Layout, Undecodable
 from ..engine.state import EXEC, MOST_OPERANDS, OPERANDS
 from .architecture import Architecture
 
-SCALARS: Final[Mapping[str, int]] = {"s": 128, "null": 2, "scc": 1, "m0": 1, "mode": 1}
+SCALARS: Final[Mapping[str, int]] = {"s": 128, "null": 2, "scc": 1, "m0": 1, "mode": 1, "flat_scratch": 2}
 _VECTORS, _TEMPORARIES = 256, 11
 VCC, EXEC_MASK = 106, 126
 """Numbers of scalar operands that instructions read or write without naming them."""
@@ -21,6 +21,14 @@ FLOATS: Final = 0xF0
 """The lower half of MODE: FP_ROUND says nearest even, FP_DENORM that subnormals are allowed (RDNA 3, 3.4.1)."""
 OF_NUMBERS: Final = 0x300
 """In MODE, DX10_CLAMP and IEEE, which handlers obey; above them stand FP16_OVFL, exceptions, and others."""
+FLAT_SCRATCH: Final = (20, 21)
+"""Numbers of the halves of a register of the hardware: on gfx10.3, where private memory begins."""
+SOURCE, RESULT = 1, 8
+"""What of a move an index counts: bits of S_SET_GPR_IDX_ON (CDNA 3, 12.1)."""
+INDEXED: Final = {
+    SOURCE: "s_set_gpr_idx_on", RESULT: "s_set_gpr_idx_on.result", SOURCE | RESULT: "s_set_gpr_idx_on.both",
+}  # fmt: skip
+"""Handlers of a move between S_SET_GPR_IDX_ON and S_SET_GPR_IDX_OFF; behind its operands stands the index."""
 APERTURES: Final = {235: SHARED_APERTURE, 237: PRIVATE_APERTURE}
 """Of ``src_shared_base`` and ``src_private_base``, whose lower halves are zero."""
 _LITERAL: Final = 1 << 31

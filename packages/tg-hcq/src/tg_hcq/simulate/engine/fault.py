@@ -57,6 +57,7 @@ _WORDS = {
     FaultKind.SHARED: "it lies outside the workgroup's shared memory",
     FaultKind.SCRATCH: "it lies outside the lane's scratch memory",
     FaultKind.UNDECODABLE: "this is no known instruction",
+    FaultKind.BUFFER: "what the buffer's descriptor says, or a lane partly outside of it, is not executed yet",
     FaultKind.PENDING: "a register is read whose load was not waited for",
     FaultKind.TRAP: "the program trapped",
     FaultKind.BARRIER: "the workgroup's barrier is used as it must not be",

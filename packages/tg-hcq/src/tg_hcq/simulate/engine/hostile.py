@@ -144,9 +144,14 @@ class HostileMachine(Machine):
             self._exchanged(wave, request)
             return
         self._grant(launch, wave, state.CHECK_ONLY, self._call)
-        places = self._places(wave, request)
+        outside = wave.get(state.OUTSIDE, 2)
+        wave.put(state.OUTSIDE, 0, 2)
+        every = self._places(wave, request)
+        places = {lane: span for lane, span in every.items() if not outside >> lane & 1}
         held = request.operation is not Operation.STORE
-        registers = [offset for lane in places for offset in request.registers(wave, lane)] if request.loads else []
+        registers = [offset for lane in every for offset in request.registers(wave, lane)] if request.loads else []
+        zeros = {offset: (0, request.mask()) for lane in every.keys() - places.keys() if request.loads
+                 for offset in request.registers(wave, lane)}  # fmt: skip
         pending = Pending(request, places.values(), registers, lambda wave: {})
         self._return(wave, lambda earlier: earlier.precedes(pending, self.ordered))
         data = {} if held else {lane: request.data(wave, lane) for lane in places}
@@ -156,9 +161,9 @@ class HostileMachine(Machine):
             found = {offset: (wave.get(offset), ALL_BITS) for offset in registers}
             pending.finish = lambda wave: found
         elif not held or self.rng.random() < LATE:
-            pending.finish = lambda wave: self._transfer(launch, wave, pc, request, places, data)
+            pending.finish = lambda wave: zeros | self._transfer(launch, wave, pc, request, places, data)
         else:
-            found = self._transfer(launch, wave, pc, request, places, data)
+            found = zeros | self._transfer(launch, wave, pc, request, places, data)
             pending.finish = lambda wave: found
         for offset in registers:
             kept = wave.get(offset) & ~request.mask()

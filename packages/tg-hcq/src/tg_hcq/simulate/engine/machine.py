@@ -192,7 +192,7 @@ class Machine:
         common = (kind, launch.name, wave.group, wave.index, pc, self.code.text(pc))
         if kind is FaultKind.PENDING:
             return Fault(*common, detail=self.engine.layout.name(wave.get(state.ADDRESS)))
-        if kind in (FaultKind.TRAP, FaultKind.UNDECODABLE):
+        if kind in (FaultKind.TRAP, FaultKind.UNDECODABLE, FaultKind.BUFFER):
             return Fault(*common)
         lane = None if wave.get(state.LANE, 2) >= self.engine.lanes else wave.get(state.LANE, 2)
         address, access = wave.get(state.ADDRESS, 2), Access(wave.get(state.ACCESS))

@@ -27,6 +27,7 @@ EVERYTHING, CHECK_ONLY = 1, 2
 SIGNALS, WAITS = 248, 252  # barriers that the wave has come to, and that it has waited at (i32 each)
 LANE_ADDRESSES, HOSTS, PENDING, DRAWN, SCALARS = 256, 768, 1280, 3328, 3392
 PENDING_ROWS, PENDING_BYTES = 1024, 2048  # hostile mode; there, DRAWN is what a wave draws its next bits from (i64)
+OUTSIDE = 3336  # likewise, the lanes of an access that lie outside of what is accessed (i64); the host takes it away
 REQUEST_WORDS = 14  # the fields of a request, in order
 MOST_SCALAR_BYTES = 4 * PENDING_ROWS - SCALARS
 
@@ -60,6 +61,7 @@ class FaultKind(IntEnum):
     PENDING = 8
     TRAP = 9
     BARRIER = 10
+    BUFFER = 11
 
 
 class Access(IntFlag):

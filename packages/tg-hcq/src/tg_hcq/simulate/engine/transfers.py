@@ -8,12 +8,16 @@ from typing import TypeAlias
 
 from . import state
 from .emitter import STRIP, Emitter, Operand, scalar, vector
-from .handlers import Handler, Rows, Semantics, as_tuple
+from .handlers import Handler, Rows, Semantics, active_bits, as_tuple
 from .ir import I32, I64, Builder, Type, Value
-from .state import Half, Operation, Scope, Space, Status
+from .state import FaultKind, Half, Operation, Scope, Space, Status
 
 Modify: TypeAlias = Callable[[Builder, Value, Value, Value], Value]
 """What an atomic stores, of what was there, its data, and its second data or the first again."""
+
+
+_LEFT_OUT = ("outside", "unknown")
+"""Masks of lanes, by the names of their values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Shape:
         second one, else right behind what is new.
       pair: whether a lane moves so much twice: rows follow one another, stores have two operands of data, and the
         distance between the addresses is the upper half of the record's immediate.
+      bounded: whether lanes may lie outside of what is accessed: they store nothing and load zeros. Semantics give the
+        address, whether a lane lies outside, and whether what becomes of it is not known, which is a fault.
     """
 
     space: Space
@@ -54,6 +60,7 @@ class Shape:
     modify: Modify | None = None
     operands: int = 1
     pair: bool = False
+    bounded: bool = False
 
     @property
     def rows(self) -> int:
@@ -97,7 +104,7 @@ class MemoryHandler(Handler):
         """Writes addresses, the check and the transfer."""
         shape, first = self.shape, len(self.results)
         slots = [e.slot(i) for i in range(first)]
-        e.check(e.value(I32, state.EXEC), 2)
+        executing = e.exec()
         atomic = shape.operation is Operation.ATOMIC
         data = slots[1:] if atomic and shape.returns else [] if shape.operation is Operation.LOAD else slots
         for slot in data:
@@ -109,14 +116,22 @@ class MemoryHandler(Handler):
         e.do("br label %strip")
         e.label("strip")
         lane = e.emit(I64, "phi i64 [ 0, %before ], [ %after, %strip ]")
+        masks = [e.emit(I64, f"phi i64 [ 0, %before ], [ %{name}, %strip ]") for name in _LEFT_OUT[: 2 * shape.bounded]]
         e.lane = lane
         found = as_tuple(self.address(e, *(rows.strip(i, lane) for i in range(len(self.sources)))))
         e.store(found[0], e.at("%w", (lane << 3) + state.LANE_ADDRESSES), 8)
+        for name, so_far, lanes in zip(_LEFT_OUT, masks, found[1:], strict=False):
+            active = lanes & active_bits(e, executing, lane)
+            few = e.emit(Type("i", STRIP), f"bitcast {active.type} {active.text} to i{STRIP}")
+            e.do(f"%{name} = or i64 {so_far.text}, {(e.convert('zext', few, I64) << lane).text}")
         e.do(f"%after = add i64 {lane.text}, {STRIP}")
         e.do(f"%more = icmp ult i64 %after, {e.layout.lanes}")
         e.do("br i1 %more, label %strip, label %done")
         e.label("done")
         scope = e.slot(first + len(self.sources)) if shape.scope is None else e.value(I32, int(shape.scope))
+        if shape.bounded:
+            self._inside(e, slots, scope, executing)
+            return
         grant = _request(e, shape, slots, scope)
         if shape.pair:
             self._resolve(e, "second", step=1)
@@ -136,7 +151,39 @@ class MemoryHandler(Handler):
         _move_addresses(e, -1)
         e.go_on()
 
-    def _resolve(self, e: Emitter, name: str, step: int = 0) -> None:
+    def _inside(self, e: Emitter, slots: list[Value], scope: Value, executing: Value) -> None:
+        """The access of those lanes that lie inside, for which the mask is narrowed meanwhile."""
+        outside, unknown = (Value(e, I64, f"%{name}") for name in _LEFT_OUT)
+        known = e.compare("eq", unknown, 0)
+        e.do(f"br i1 {known.text}, label %known, label %unclear")
+        e.label("unclear")
+        e.fault(FaultKind.BUFFER)
+        e.label("known")
+        grant = _request(e, self.shape, slots, scope, outside)
+        e.set_field(state.EXEC, executing & ~outside)
+        self._resolve(e, "first", executing=executing)
+        _only_checked(e, grant, executing)
+        self._transfer(e, [e.at("%w", e.convert("zext", slot, I64)) for slot in slots])
+        e.set_field(state.EXEC, executing)
+        if self.shape.operation is not Operation.STORE and self.shape.returns:
+            somewhere = e.compare("ne", outside, 0)
+            e.do(f"br i1 {somewhere.text}, label %zeros, label %leave")
+            e.label("zeros")
+            self._zeros(e, slots[0], outside)
+            e.do("br label %leave")
+            e.label("leave")
+        e.go_on()
+
+    def _zeros(self, e: Emitter, slot: Value, outside: Value) -> None:
+        """What lanes outside load."""
+        kept = {Half.NEITHER: 0, Half.LOW: -(1 << 16), Half.HIGH: 0xFFFF}[self.shape.half]
+        for word in range(self.shape.rows):
+            for lane in range(0, e.layout.lanes, STRIP):
+                address = e.at("%w", e.convert("zext", slot, I64) + (word * e.layout.row_bytes + 4 * lane))
+                old = e.load(I32.of(STRIP), address, 4)
+                e.store(e.select(active_bits(e, outside, e.value(I64, lane)), old & kept, old), address, 4)
+
+    def _resolve(self, e: Emitter, name: str, step: int = 0, executing: Value | None = None) -> None:
         """Moves the addresses by the distance of a pair, or back, and checks them."""
         shape = self.shape
         if step:
@@ -149,6 +196,8 @@ class MemoryHandler(Handler):
         e.do(f"%fine.{name} = icmp ne i32 %mode.{name}, 0")
         e.do(f"br i1 %fine.{name}, label %resolved.{name}, label %refused.{name}")
         e.label(f"refused.{name}")
+        if executing is not None:
+            e.set_field(state.EXEC, executing)
         e.do("ret ptr null")
         e.label(f"resolved.{name}")
 
@@ -181,7 +230,7 @@ def atomic_name(shape: Shape) -> str:
     return f"atomic_{shape.op}_{shape.nbytes}{'' if shape.returns else '_silent'}"
 
 
-def _request(e: Emitter, shape: Shape, slots: list[Value], scope: Value) -> Value | None:
+def _request(e: Emitter, shape: Shape, slots: list[Value], scope: Value, outside: Value | None = None) -> Value | None:
     """In hostile mode: asks for an access that was not granted yet, and is done again when it is."""
     if not e.hostile:
         return None
@@ -196,19 +245,23 @@ def _request(e: Emitter, shape: Shape, slots: list[Value], scope: Value) -> Valu
     )  # fmt: skip
     for i, number in enumerate(fields):
         e.store(e.value(I32, number if isinstance(number, Value) else int(number)), e.at("%w", state.REQUEST + 4 * i))
+    if outside is not None:
+        e.set_field(state.OUTSIDE, outside)
     e.stop(Status.ACCESS, again=True)
     e.label("granted")
     e.store(e.value(I64, 0), e.at("%w", state.GRANT))
     return grant
 
 
-def _only_checked(e: Emitter, grant: Value | None) -> None:
+def _only_checked(e: Emitter, grant: Value | None, executing: Value | None = None) -> None:
     """Ends the handler where nothing but the check was granted."""
     if grant is None:
         return
     check_only = e.compare("eq", grant, state.CHECK_ONLY)
     e.do(f"br i1 {check_only.text}, label %checked, label %move")
     e.label("checked")
+    if executing is not None:
+        e.set_field(state.EXEC, executing)
     e.go_on()
     e.label("move")
 

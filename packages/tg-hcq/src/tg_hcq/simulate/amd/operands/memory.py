@@ -18,17 +18,23 @@ def place(p: Placing) -> Placed:
     """The handler of an instruction and its operands."""
     fields, places, name = p.fields, p.places, p.found.name
     if "vdst" not in fields and "vdata" not in fields:
+        if "srsrc" in fields:
+            raise Undecodable("loads from buffers into LDS are not executed yet")
         return Placed(p.handler(name).name, [], int(scope_of(p.arch, fields.pop("cpol", 0), Operation.LOAD)))
-    handler = p.handler(f"{name}.rtn" if "_atomic_" in name and "vdst" in fields else name)
+    of_buffer = p.found.encoding == "MUBUF"
+    returns = "_atomic_" in name and ("_RTN" in p.found.row.record if of_buffer else "vdst" in fields)
+    handler = p.handler(f"{name}.rtn" if returns else name)
     assert isinstance(handler, MemoryHandler)
     operands = [vector(p, field) for field in ("vdst", "vdata") if field in fields]
+    if of_buffer and returns:  # what was there comes where data were
+        operands *= 2
     constant = _offset(p)
     if p.found.encoding == "SCRATCH":
         operands += [
             places.vector(fields.pop("vaddr")) if "vaddr" in fields else places.scalar(ZERO, "i", 32),
             places.scalar(fields.pop("saddr", ZERO), "i", 32),
         ]
-    elif p.found.encoding == "MUBUF":
+    elif of_buffer:
         operands += _buffer(p)
     elif "saddr" in fields:
         operands += [places.scalar(fields.pop("saddr"), "i", 64), places.vector(fields.pop("vaddr"))]
@@ -56,22 +62,22 @@ def _offset(p: Placing) -> int:
 
 
 def _buffer(p: Placing) -> list[int]:
-    """An offset of the lane, the descriptor's words but the third, an offset of the wave."""
-    row, fields, places = p.found.row, p.fields, p.places
-    if "_OFFEN" in row.record:
-        lane = places.vector(fields.pop("vaddr"))
-    elif "_OFFSET" in row.record:
-        lane = places.scalar(ZERO, "i", 32)
+    """An offset and an index of the lane, the descriptor's words, an offset of the wave."""
+    row, fields, places, layout = p.found.row, p.fields, p.places, p.layout
+    nothing = places.scalar(ZERO, "i", 32)
+    if "_BOTHEN" in row.record:
+        index, offset = (places.vector(fields["vaddr"] + i) for i in (0, 1))
     else:
-        raise Undecodable("buffers that are indexed are not executed yet")
-    if row.record.find("_TFE") >= 0 or (row.operands["vdata"].bits // 32 > 1 and "dwordx" not in row.name):
+        one = places.vector(fields["vaddr"]) if "vaddr" in fields else nothing
+        index, offset = (one, nothing) if "_IDXEN" in row.record else (nothing, one)
+    fields.pop("vaddr", None)
+    if "_TFE" in row.record:
         raise Undecodable("what was missed by a load is not told yet")
     descriptor = fields.pop("srsrc")
     if descriptor >= 104:
         raise Undecodable("descriptors lie in scalar registers")
-    layout = p.layout
-    wave = places.scalar(fields.pop("soffset"), "i", 32)
-    return [lane, layout.scalar("s", descriptor), layout.scalar("s", descriptor + 3), wave]
+    words = [layout.scalar("s", descriptor + i) for i in (0, 2, 3)]
+    return [offset, index, *words, places.scalar(fields.pop("soffset"), "i", 32)]
 
 
 def scope_of(arch: Architecture, policy: int, operation: Operation) -> Scope:

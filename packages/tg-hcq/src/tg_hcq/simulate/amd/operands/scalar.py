@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...engine import LITERAL, Undecodable
 from ...engine.handlers import ControlHandler
-from ..registers import VCC
+from ..registers import FLAT_SCRATCH, VCC
 from .placing import Placed, Placing
 
 ENCODINGS = ("SOPP", "SOP1", "SOP2", "SOPC", "SOPK")
@@ -14,13 +14,19 @@ WORKGROUP = 193
 """The operand of split barriers that means the workgroup's: -1."""
 MODE = 1
 """The number of that register among those of the hardware."""
+_FLAT_SCRATCH = tuple(number | 31 << 11 for number in FLAT_SCRATCH)
+"""All bits of them."""
 DEALLOCATE = 3
 """``MSG_DEALLOC_VGPRS``: the wave is done with its vector registers."""
 
 
 def place(p: Placing) -> Placed:
     """The handler of an instruction and its operands."""
-    handler, row = p.handler(p.found.name), p.found.row
+    name, number = p.found.name, p.fields.get("simm16", 0)
+    if name == "s_setreg_b32" and p.arch.generation == 10 and number in _FLAT_SCRATCH:
+        del p.fields["simm16"]
+        name = f"{name}.{number & 63}"
+    handler, row = p.handler(name), p.found.row
     control, constant = isinstance(handler, ControlHandler), p.found.encoding == "SOPK"
     immediate, scc = _immediate(p), p.layout.scalar("scc")
     if p.found.encoding == "SOPP":

@@ -298,6 +298,18 @@ def _swap(p: Placing) -> Placed:
     return Placed(handler.name, [*rows, *rows])
 
 
+def _relative(p: Placing) -> Placed:
+    """Rows from which M0 counts; the source of V_MOVRELD is none of them."""
+    if p.found.encoding not in ("VOP1", "VOP3"):
+        raise Undecodable("permuted lanes, and parts of registers, from which M0 counts are not executed yet")
+    handler, target, found = p.handler(p.found.name), row_of(p, "vdst"), register(p, "src0")
+    number = p.fields.pop("src0")
+    if found is None and p.found.name != "v_movreld_b32":
+        raise Undecodable("scalar registers from which M0 counts are not executed yet")
+    source = found.offset if found is not None else p.places.scalar(number, "i", 32)
+    return Placed(handler.name, [target, source])
+
+
 def _move_pair(p: Placing) -> Placed:
     """Two registers from two pairs, of each of which the instruction selects one."""
     handler, operands = p.handler("v_pk_mov_b32"), [row_of(p, "vdst")]
@@ -325,4 +337,6 @@ _SPECIAL = {
     "v_permlane16_b32": _permute_lanes, "v_permlanex16_b32": _permute_lanes, "v_permlane64_b32": _permute_lanes,
     "v_permlane16_swap_b32": _permute_lanes, "v_permlane32_swap_b32": _permute_lanes, "v_swap_b32": _swap,
     "v_pk_mov_b32": _move_pair, "v_nop": _nothing,
+    **dict.fromkeys(
+        ("v_movreld_b32", "v_movrels_b32", "v_movrelsd_b32", "v_movrelsd_2_b32", "v_swaprel_b32"), _relative),
 }  # fmt: skip

@@ -12,6 +12,7 @@ from ..architecture import Architecture
 from ..isa import table
 from ..registers import PRIVATE_APERTURE, SCALARS, SHARED_APERTURE, vectors
 from . import (
+    buffers,
     caches,
     control,
     hardware,
@@ -32,7 +33,9 @@ def instruction_set(arch: Architecture) -> InstructionSet:
     """The handlers of an architecture, which each room adds by itself."""
     made = InstructionSet(arch.name, dict(SCALARS), vectors(arch))
     made.apertures = SHARED_APERTURE, PRIVATE_APERTURE
-    for room in (scalar, scalar_float, relative, masks, control, waits, hardware, scalar_memory, memory, local, caches):
+    for room in (
+        scalar, scalar_float, relative, masks, control, waits, hardware, scalar_memory, memory, buffers, local, caches,
+    ):  # fmt: skip
         room.add(made, arch)
     there = {row.name for row in table(arch.name)}
     made.handlers = {name: handler for name, handler in made.handlers.items() if name.partition(".")[0] in there}

@@ -1,6 +1,9 @@
-"""Registers of the hardware that programs read and write: MODE alone is known.
+"""Registers of the hardware that programs read and write: MODE, and on gfx10.3 where private memory begins.
 
-Source: AMD, "RDNA3 Instruction Set Architecture", sections 3.4.1 and 16.4 (S_GETREG_B32, S_SETREG_B32).
+No generic address leads there: kernels set it for functions that could have such addresses.
+
+Sources: AMD, "RDNA3 Instruction Set Architecture", sections 3.4.1 and 16.4 (S_GETREG_B32, S_SETREG_B32); LLVM,
+``SIDefines.h`` (``ID_FLAT_SCR_LO``).
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from collections.abc import Callable
 
 from ...engine import I32, I64, Emitter, FaultKind, InstructionSet, Value
 from ..architecture import Architecture
-from ..registers import FLOATS, OF_NUMBERS
+from ..registers import FLAT_SCRATCH, FLOATS, OF_NUMBERS
 
 
 def add(to: InstructionSet, arch: Architecture) -> None:
@@ -18,8 +21,19 @@ def add(to: InstructionSet, arch: Architecture) -> None:
     to.control("s_getreg_b32", _get(mode))
     to.control("s_setreg_b32", _set(mode, lambda e: e.read(0)))
     to.control("s_setreg_imm32_b32", _set(mode, lambda e: e.convert("trunc", e.immediate() >> 32, I32)))
+    if arch.generation == 10:
+        for word, number in enumerate(FLAT_SCRATCH):
+            to.control(f"s_setreg_b32.{number}", _whole(to.layout(arch.lanes).scalar("flat_scratch", word)))
     to.control("s_round_mode", _replace(mode, 0))
     to.control("s_denorm_mode", _replace(mode, 4))
+
+
+def _whole(register: int) -> Callable[[Emitter], None]:
+    def body(e: Emitter) -> None:
+        e.set_field(register, e.read(0))
+        e.go_on()
+
+    return body
 
 
 def _field(e: Emitter) -> tuple[Value, Value]:

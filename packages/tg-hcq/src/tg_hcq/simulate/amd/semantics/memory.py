@@ -20,7 +20,6 @@ from ...engine import (
     Operation,
     Shape,
     Space,
-    Type,
     Value,
     either,
     scalar,
@@ -36,10 +35,6 @@ def add(to: InstructionSet, arch: Architecture) -> None:
         to.memory(f"global_{name}", make(Space.GLOBAL), _based, [either(I64), either()])
         to.memory(f"flat_{name}", make(Space.GENERIC), _based, [either(I64), either()])
         to.memory(f"scratch_{name}", make(Space.SCRATCH), _private, [either(), scalar()])
-        if arch.generation == 10:
-            shape = make(Space.GLOBAL)
-            if shape.nbytes <= 4:
-                to.memory(f"buffer_{name}", shape, _swizzled, [either(), scalar(I64), scalar(), scalar()])
     for name, atomic in memory_atomics(arch).items():
         for space, prefix in ((Space.GLOBAL, "global"), (Space.GENERIC, "flat")):
             for returns in (False, True):
@@ -100,11 +95,6 @@ def _shape(
     return made
 
 
-_ADDS_LANE = 1 << 23
-_LAYOUT = _ADDS_LANE | 3 << 21 | 3 << 30
-"""Of a descriptor's last word: ADD_TID_ENABLE, INDEX_STRIDE, TYPE."""
-
-
 def _based(e: Emitter, base: Value, offset: Value) -> Value:
     return base + e.convert("zext", offset, I64) + e.immediate()
 
@@ -113,18 +103,3 @@ def _private(e: Emitter, lane: Value, wave: Value) -> Value:
     """Of 32 bits, so that what is negative lies outside."""
     constant = e.convert("trunc", e.immediate(), I32)
     return e.convert("zext", lane + e.value(lane.type, wave) + e.value(lane.type, constant), I64)
-
-
-def _swizzled(e: Emitter, offset: Value, base: Value, layout: Value, wave: Value) -> Value:
-    """Scratch by a buffer's descriptor: words of the lanes lie beside one another (RDNA 2, 8.1.5).
-
-    A descriptor that says anything else leads to the last address, where nothing is mapped.
-    """
-    lanes, lane = e.layout.lanes, e.lane_numbers()
-    whole = e.convert("zext", offset + e.value(offset.type, e.convert("trunc", e.immediate(), I32)), I64)
-    inside = ((whole & -4) * lanes) + (whole & 3) + (lane << 2)
-    start = (base & 0xFFFF_FFFF_FFFF) + e.convert("zext", wave, I64)
-    swizzles = e.compare("ne", base >> 63, 0)
-    adds_lane = e.compare("eq", layout & _LAYOUT, _ADDS_LANE | (2 if lanes == 32 else 3) << 21)
-    fine = e.value(Type("i", 1).of(lane.type.lanes), swizzles & adds_lane)
-    return e.select(fine, inside + e.value(lane.type, start), -1)

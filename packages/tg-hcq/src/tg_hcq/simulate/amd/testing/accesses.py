@@ -158,3 +158,18 @@ def _atomic(name: str) -> Access | None:
     if match := re.fullmatch(r"pk_add_(f16|bf16)", name):
         return Access("atomic", 4, atomic=_packed(match[1]))
     return None
+
+
+def same(name: str, got: bytes, wanted: bytes) -> bool:
+    """Whether bytes are the same, but for payloads of NaN that float atomics make."""
+    if got == wanted:
+        return True
+    forms: dict[str, tuple[Format, int]] = {
+        "bf16": (Format(8, 7), 2), "f16": (Format(5, 10), 2), "f64": (DOUBLE, 8), "f32": (SINGLE, 4)}  # fmt: skip
+    form, size = next((found for key, found in forms.items() if key in name), (SINGLE, 0))
+    if not size:
+        return False
+    first, second = (
+        [int.from_bytes(data[at : at + size], "little") for at in range(0, len(data), size)] for data in (got, wanted)
+    )
+    return all(a == b or (form.is_nan(a) and form.is_nan(b)) for a, b in zip(first, second, strict=True))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...engine.testing import SINGLE
+from ...engine.testing import DOUBLE, SINGLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,7 @@ def _table() -> dict[str, Folded]:
     found["v_fract_f64"] = _call("llvm.amdgcn.fract.f64", "double", "double")
     found["v_ldexp_f32"] = _call("llvm.ldexp.f32.i32", "float", "float", "i32")
     found["v_ldexp_f64"] = _call("llvm.ldexp.f64.i32", "double", "double", "i32")
+    found["v_trig_preop_f64"] = _call("llvm.amdgcn.trig.preop.f64", "double", "double", "i32")
     found["v_ffbh_u32"] = _call("llvm.ctlz.i32", "i32", "i32", more="i1 false", least=1)
     found["v_ffbl_b32"] = _call("llvm.cttz.i32", "i32", "i32", more="i1 false", least=1)
     return found
@@ -179,5 +180,12 @@ DIFFERENCES = (
         (0, 0x3F800000, SINGLE.sign), True,
         "where a factor is zero, the third source, so -0 for -0 (RDNA 3, 16.10, V_FMA_DX9_ZERO_F32)",
         "the third source added to +0, so +0 for -0 (`GCNTTIImpl::instCombineIntrinsic`)",
+    ),
+    Difference(
+        "v_trig_preop_f64", "`v_trig_preop_f64`",
+        lambda values: DOUBLE.is_nan(values[0]),
+        (DOUBLE.nan, 0), True,
+        "of a NaN the digits that its exponent says (RDNA 3, 16.10, V_TRIG_PREOP_F64)",
+        "a NaN (`GCNTTIImpl::instCombineIntrinsic`)",
     ),
 )  # fmt: skip

@@ -31,6 +31,7 @@ def rules() -> Iterator[Rule]:
         yield from _functions(kind)
     yield from _conversions()
     yield from _packed()
+    yield rule("v_trig_preop_f64", ["f64"], ["f64", "b32"], _preop, fixed=True)
 
 
 def _arithmetic(kind: str) -> Iterator[Rule]:
@@ -223,7 +224,7 @@ def _division(kind: str, of: Format) -> Iterator[Rule]:
         if not wanted or special(found):
             return found
         up = exponent(z) > (1 << of.exponent - 1) - 1
-        return rounded.round(of.value(found) * Fraction(2) ** (shift if up else -shift))
+        return rounded.round((of.value(x) * of.value(y) + of.value(z)) * Fraction(2) ** (shift if up else -shift))
 
     def special(x: int) -> bool:
         return of.is_nan(x) or of.is_infinite(x) or not x & ~of.sign
@@ -296,6 +297,30 @@ def _functions(kind: str) -> Iterator[Rule]:
             continue
         names = "rcp(_iflag)?" if name == "rcp" and kind == "f32" else name
         yield rule(f"v_{names}_{kind}", [kind], [kind], function(name), fixed=True, ulps=1)
+
+
+@functools.cache
+def _long_pi() -> Decimal:
+    """500 digits, by the mean of Gauss and Legendre."""
+    with localcontext() as context:
+        context.prec = 520
+        a, b, t, p = Decimal(1), 1 / Decimal(2).sqrt(), Decimal("0.25"), Decimal(1)
+        for _ in range(10):
+            middle = (a + b) / 2
+            a, b, t, p = middle, (a * b).sqrt(), t - p * (a - middle) ** 2, 2 * p
+        return (a + b) ** 2 / (4 * t)
+
+
+def _preop(env: Environment, x: int, number: int) -> int:
+    """53 bits of 2 / pi, towards zero (RDNA 3, 16.10, V_TRIG_PREOP_F64)."""
+    exponent = x >> 52 & 0x7FF
+    shift = (number & 31) * 53 + max(exponent - 1077, 0)
+    with localcontext() as context:
+        context.prec = 500
+        digits = int(Fraction(2 / _long_pi()) * 2**1201) << 3000
+    segment = digits >> 3000 + 1201 - 53 - shift & (1 << 53) - 1
+    size = segment * Fraction(2) ** (-53 - shift + (128 if exponent >= 1968 else 0))
+    return DOUBLE.round(Fraction(math.floor(size * 2**1074), 2**1074) if size < Fraction(1, 2**1022) else size)
 
 
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
@@ -374,7 +399,6 @@ def _conversions() -> Iterator[Rule]:
     for result in FORMATS:
         for source in FORMATS:
             if {result, source} != {"f16", "f64"} and result != source:
-
                 yield rule(f"v_cvt_{result}_{source}", [result], [source], _conversion(result, source))
     for sign in "iu":
         for kind, bits in (("f32", 32), ("f64", 32), ("f16", 16)):
@@ -459,16 +483,17 @@ def _packed() -> Iterator[Rule]:
     yield rule("v_fma_mix_f32", ["f32"], ["mix"] * 3, mixed)
     yield rule("v_fma_mix(lo|hi)_f16", ["f16"], ["mix"] * 3,
                lambda env, *v: SINGLE.convert(mixed(env, *v), env.mode.format("f16")))  # fmt: skip
-    yield rule("v_dot2(c|acc)?_f32_f16", ["f32"], ["pf16", "pf16", "f32"], _dot)
+    for kind, pair, wide in (("f16", "pf16", lambda bits: HALF.convert(bits, SINGLE)),
+                             ("bf16", "pi16", lambda bits: _flushed(bits << 16))):  # fmt: skip
 
+        def dot(env: Environment, x: int, y: int, z: int, wide: Callable[[int], int] = wide) -> int:
+            """LLVM, ``performFMACombine``: subnormal float32 are zero whatever the mode."""
+            of, total = env.mode.format("f32"), _flushed(z)
+            for at in (0, 16):
+                total = of.fma(wide(x >> at & 0xFFFF), wide(y >> at & 0xFFFF), total)
+            return _flushed(total)
 
-def _dot(env: Environment, x: int, y: int, z: int) -> int:
-    """LLVM, ``performFMACombine``: subnormal float32 are zero whatever the mode."""
-    of, total = env.mode.format("f32"), _flushed(z)
-    for at in (0, 16):
-        left, right = (HALF.convert(v >> at & 0xFFFF, SINGLE) for v in (x, y))
-        total = of.fma(left, right, total)
-    return _flushed(total)
+        yield rule(f"v_dot2(c|acc)?_f32_{kind}", ["f32"], [pair, pair, "f32"], dot)
 
 
 _NUMBERS_OF_BYTES = {"fp8": (4, 7), "bf8": (5, 15), "fp8z": (4, 8), "bf8z": (5, 16)}

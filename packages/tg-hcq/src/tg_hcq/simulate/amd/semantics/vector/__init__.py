@@ -15,7 +15,9 @@ from . import (
     matrices,
     modified,
     packed,
+    relative,
     transcendental,
+    turns,
 )
 from .alu import Lanes
 
@@ -25,6 +27,7 @@ def add(to: InstructionSet, arch: Architecture) -> None:
     modified.add(to, arch)
     lanes = Lanes(to, arch)
     for room in (
-        integers, comparisons, floats, conversions, division, transcendental, packed, crossing, matrices, dual,
+        integers, comparisons, floats, conversions, division, transcendental, packed, crossing, relative,
+        matrices, dual, turns,
     ):  # fmt: skip
         room.add(lanes)

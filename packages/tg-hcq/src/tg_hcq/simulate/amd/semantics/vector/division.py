@@ -4,14 +4,15 @@ Source: AMD, "RDNA3 Instruction Set Architecture", 16.10 (V_DIV_SCALE, V_DIV_FMA
 cannot make a division right, this is what does:
 
 - V_DIV_FMAS multiplies by two to the 64 or -64 (128 or -128 of doubles), as the third source is at least 2 or not
-  ("RDNA3.5 Instruction Set Architecture", the same section);
+  ("RDNA3.5 Instruction Set Architecture", the same section), and rounds once, behind that: subnormal quotients are
+  right, as LLVM takes for granted (``SITargetLowering::LowerFDIV32``);
 - V_DIV_SCALE scales a denominator down whose reciprocal is subnormal, also where the quotient is;
 - V_DIV_FIXUP takes a NaN of finite operands for an overflow.
 """
 
 from __future__ import annotations
 
-from ....engine import Emitter, Value
+from ....engine import I32, Emitter, Value
 from ....engine.handlers import Semantics
 from ...modifiers import Kind
 from .alu import Lanes
@@ -73,10 +74,50 @@ def _fused(of: Format, power: int) -> Semantics:
     def semantics(e: Emitter, x: Value, y: Value, z: Value, wanted: Value) -> Value:
         total = fused(e, x, y, z)
         large = e.compare("ugt", _exponent(e, z, of), of.bias)
-        factor = e.select(large, e.constant(z.type, 2.0**power), e.constant(z.type, 2.0**-power))
-        return e.select(wanted, total * factor, total)
+        factor, inverse = (
+            e.select(large, e.constant(z.type, 2.0**n), e.constant(z.type, 2.0**-n)) for n in (power, -power)
+        )
+        scaled = total * factor
+        # in the middle of two subnormals lies what was rounded to it: what was lost says which of them is nearer
+        between = total - scaled * inverse
+        half, lost = 2.0 ** (power - of.bias - of.fraction), _lost(e, of, x, y, z, total)
+        nearest = e.compare("eq", e.emit(I32, "call i32 @llvm.get.rounding()"), 1)
+        e.declarations["declare i32 @llvm.get.rounding()"] = None
+        steps = e.value(raw(e, scaled).type, 0)
+        for sign, number in ((half, 1), (-half, -1)):
+            beyond = e.compare("ogt" if number > 0 else "olt", lost, 0.0)
+            moves = e.compare("oeq", between, sign) & beyond & e.value(beyond.type, nearest)
+            steps = e.select(moves, e.value(steps.type, number), steps)
+        negative = e.compare("slt", raw(e, scaled), 0)
+        steps = e.select(negative, e.value(steps.type, 0) - steps, steps)
+        return e.select(wanted, e.bits(raw(e, scaled) + steps, z.type), total)
 
     return semantics
+
+
+def _sum(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
+    """Rounded, and what that lost (D. E. Knuth, "The Art of Computer Programming", 4.2.2)."""
+    total = x + y
+    second = total - x
+    return total, (x - (total - second)) + (y - second)
+
+
+def _lost(e: Emitter, of: Format, x: Value, y: Value, z: Value, total: Value) -> Value:
+    """What rounding lost of ``x * y + z``, or a number of its sign.
+
+    Source: S. Boldo and J.-M. Muller, "Exact and Approximated Error of the FMA", IEEE Transactions on Computers 60,
+    2011; small numbers are scaled before, so that the product has all its digits.
+    """
+    if of is SINGLE:
+        x, y, z, total = (widened(e, v, DOUBLE.kind.type) for v in (x, y, z, total))
+        product, rest = x * y, e.constant(x.type, 0.0)
+    else:
+        x, z, total = (v * 2.0**256 for v in (x, z, total))
+        product = x * y
+        rest = e.intrinsic("fma", x, y, product * -1.0)
+    most, least = _sum(e, z, rest)
+    near, far = _sum(e, product, most)
+    return ((near - total) + far) + least
 
 
 def _fixup(of: Format) -> Semantics:

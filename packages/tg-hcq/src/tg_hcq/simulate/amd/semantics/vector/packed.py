@@ -6,7 +6,7 @@ Architecture", 12.7 (of 32 bits).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ....engine import F16, F32, F64, I32, I64, Emitter, Value
 from ....engine.handlers import Semantics
@@ -106,10 +106,21 @@ def _dots(to: Lanes) -> None:
             to.op(f"v_dot{count}_i32_iu{bits}.{which}", dot(bits, [bool(which & 1), bool(which & 2)]),
                   [Kind.B32], [Kind.B32] * 3)  # fmt: skip
     packed = Kind.PACKED_F16
-    to.op("v_dot2_f32_f16 v_dot2c_f32_f16 v_dot2acc_f32_f16", _of_pairs, [Kind.F32], [packed, packed, Kind.F32])
+    to.op("v_dot2_f32_f16 v_dot2c_f32_f16 v_dot2acc_f32_f16", _of_pairs(_half), [Kind.F32], [packed, packed, Kind.F32])
+    to.op("v_dot2_f32_bf16 v_dot2c_f32_bf16 v_dot2acc_f32_bf16", _of_pairs(_brain), [Kind.F32],
+          [Kind.PACKED, Kind.PACKED, Kind.F32])  # fmt: skip
 
 
-def _of_pairs(e: Emitter, x: Value, y: Value, z: Value) -> Value:
+def _half(e: Emitter, bits: Value) -> Value:
+    return e.convert("fpext", e.bits(bits, F16), F32)
+
+
+def _brain(e: Emitter, bits: Value) -> Value:
+    """Its subnormals are those of float32, which are zero."""
+    return without_subnormals(e, e.bits(e.convert("zext", bits, I32) << 16, F32))
+
+
+def _of_pairs(number: Callable[[Emitter, Value], Value]) -> Semantics:
     """The low product is added first, then the high one; subnormal float32 are zero, whatever the mode.
 
     Hostile hardware adds the three in any order, and rounds once or twice.
@@ -117,12 +128,17 @@ def _of_pairs(e: Emitter, x: Value, y: Value, z: Value) -> Value:
     Sources: RDNA 3, 16.6; LLVM, ``SITargetLowering::performFMACombine`` (of subnormal numbers, and that it is done only
     where contraction is allowed); the review of that function, D49146 ("this operation only rounds a single time").
     """
-    total = without_subnormals(e, z)
-    products = []
-    for first, second in zip(halves(e, x), halves(e, y), strict=True):
-        left, right = (e.convert("fpext", e.bits(v, F16), F32) for v in (first, second))
-        products.append((left, right))
-    (a, b), (c, d) = products
+
+    def semantics(e: Emitter, x: Value, y: Value, z: Value) -> Value:
+        total = without_subnormals(e, z)
+        (a, b), (c, d) = ((number(e, first), number(e, second))
+                          for first, second in zip(halves(e, x), halves(e, y), strict=True))  # fmt: skip
+        return without_subnormals(e, _sum_of_products(e, total, a, b, c, d))
+
+    return semantics
+
+
+def _sum_of_products(e: Emitter, total: Value, a: Value, b: Value, c: Value, d: Value) -> Value:
     found = e.intrinsic("fma", c, d, e.intrinsic("fma", a, b, total))
     if e.hostile:
         which = e.drawn(total.type.lanes) & 3
@@ -133,7 +149,7 @@ def _of_pairs(e: Emitter, x: Value, y: Value, z: Value) -> Value:
         )
         for number, other in enumerate(others):
             found = e.select(e.compare("eq", which, number), other, found)
-    return without_subnormals(e, found)
+    return found
 
 
 def dot(bits: int, signed: Sequence[bool]) -> Semantics:
