@@ -1,0 +1,58 @@
+"""How far functions are off on hostile cards of AMD, whose own functions are anywhere inside the manuals' bounds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools import accuracy
+
+from tg_runtime.compilers import comgr
+
+pytest.importorskip("llvmlite", reason="LLVM compiles the handlers")
+ROOT = Path(__file__).parents[1]
+POINTS = {"float32": 1000, "float64": 1000, "float16": 0, "bfloat16": 0}
+"""How many numbers; of 16 bits all of them."""
+PROGRAM = """
+import os, sys
+from tg_dtype import dtypes
+from tools import accuracy
+kind, points = getattr(dtypes, sys.argv[1]), int(sys.argv[2])
+for function in accuracy.FUNCTIONS:
+    worst = accuracy.measure(function, kind, (os.environ["DEV"],), points)[os.environ["DEV"]]
+    print(function.name, worst.error, *worst.at)
+"""
+
+
+def measured(device: str, kind: str, cache: Path) -> dict[str, tuple[float, str]]:
+    """By how much each function is off at most, and where."""
+    settings = {"DEV": f"MOCKKFD+AMD:{device}", "AMD_HOSTILE": "7", "HCQ_TIMEOUT_MS": "300000", "CACHEDIR": str(cache)}
+    command = [sys.executable, "-c", PROGRAM, kind, str(POINTS[kind])]
+    done = subprocess.run(command, env=os.environ | settings, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = (line.split(maxsplit=2) for line in done.stdout.splitlines())
+    return {name: (float(error), *rest) for name, error, *rest in rows}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(comgr.missing() is not None, reason=f"COMGR: {comgr.missing()}")
+@pytest.mark.parametrize("kind", POINTS)
+def test_functions_of_device_libraries_keep_their_bounds(kind: str, tmp_path: Path) -> None:
+    """HIP calls AMD's, which use the card's own; what is made of them is made as for other devices."""
+    bounds = {function.name: function.bound(getattr(accuracy.dtypes, kind)) for function in accuracy.FUNCTIONS}
+    found = measured("HIP:gfx1030", kind, tmp_path)
+    assert found.keys() == bounds.keys()
+    assert {name: row for name, row in found.items() if row[0] > bounds[name]} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
+def test_functions_by_llvm_keep_their_bounds(arch: str, tmp_path: Path) -> None:
+    found = measured(f"LLVM:{arch}", "float32", tmp_path)
+    bounds = {function.name: function.bound(accuracy.dtypes.float32) for function in accuracy.FUNCTIONS}
+    assert {name: row for name, row in found.items() if row[0] > bounds[name]} == {}
