@@ -66,8 +66,8 @@ others the value that is nearest. A unit is one in the last place of the true va
 
 ORDERS = """
 Of the arguments of which the manuals give the result, that is the result: {}; zeros, infinities and NaN are as they
-say, too. Sums of matrix products and of `v_dot2_f32_f16` and `v_dot2_f32_bf16` are made by hostile cards in any order, in
-groups of any size, rounded with each term or once for each group: the manuals say neither.
+say, too. Sums of matrix products, of `v_dot2_f32_f16` and of `v_dot2_f32_bf16` are made by hostile cards in any order,
+in groups of any size, rounded with each term or once for each group: the manuals say neither.
 """
 
 
