@@ -225,6 +225,12 @@ TORN: dict[str, Callable[[], Array]] = {
     "zeros above": lambda: np.diag(np.r_[np.zeros(20), np.ones(13)]) + np.diag(np.r_[np.ones(9), np.zeros(23)], 1),
     "one column": lambda: np.outer(np.ones(35), np.eye(35)[17]),
     "a shift": lambda: np.eye(41, k=1),
+    "more than pieces of their own": lambda: np.tril(some(150, 150)) / 9,
+    "equal blocks in pieces": lambda: np.kron(np.eye(67), [[2.0, 1.0], [1.0, 2.0]]),
+    "copies of Wilkinson's in pieces": lambda: glued(7, 1e-14),
+    "a zero row in pieces": lambda: (
+        np.diag(np.r_[np.ones(63), 0, np.ones(80)]) + np.diag(np.r_[np.ones(62), 0, 0, np.ones(79)], 1)
+    ),
 }
 
 
@@ -246,6 +252,20 @@ def test_spectra_of_matrices_torn_apart(name: str, dtype: str) -> None:
     orthonormal(u, EPS[dtype])
     orthonormal(vh.T, EPS[dtype])
     assert np.abs(linalg.svdvals(Tensor(a)).numpy() - w).max() <= bound
+
+
+@pytest.mark.parametrize("shape", [(170, 137), (2, 139, 150), (33, 150)], ids=str)
+def test_reflections_by_blocks_and_halves(shape: tuple[int, ...]) -> None:
+    """Factors of long and wide matrices that are condensed in two halves, and of those that blocks do not divide."""
+    a, eps = some(*shape), EPS["float64"]
+    bound = max(shape) * eps * np.linalg.norm(a, 2, axis=(-2, -1)).max()
+    u, w, vh = (t.numpy() for t in linalg.svd(Tensor(a), False))
+    assert np.abs(u * w[..., None, :] @ vh - a).max() <= bound
+    assert np.abs(linalg.svdvals(Tensor(a)).numpy() - np.linalg.svd(a, compute_uv=False)).max() <= bound
+    for mode in ("reduced", "complete"):
+        q, r = (t.numpy() for t in linalg.qr(Tensor(a), mode))
+        assert np.abs(q @ r - a).max() <= bound and np.array_equal(r, np.triu(r))
+        orthonormal(q, eps)
 
 
 @pytest.mark.parametrize("bad", [np.nan, inf, -inf])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..tensor import Tensor
@@ -9,8 +10,6 @@ from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
 from .matrices import (
-    BLOCK,
-    SEVERAL_BLOCKS,
     adjoint,
     bordered,
     check_matrix,
@@ -24,31 +23,57 @@ from .matrices import (
 )
 from .triangular import solve_triangular, solved
 
+_WIDTHS = (64, 16)
+"""Columns that are done by themselves before all others follow by a product: see ``elimination``."""
+
 
 @traced_once
 def _factor(a: Tensor) -> Tensor:
-    """The lower factor of (count, n, n), block by block of columns; what is above the diagonal is not read."""
-    count, n, _ = a._ints()
-    if n < SEVERAL_BLOCKS:
-        return _columns_in_turn(lower(a), n)
-    more = -n % BLOCK
-    a = bordered(a, n + more)
-    rows, inside = numbers(n + more, a), numbers(BLOCK, a)
+    """The lower factor of (count, n, n), half of the columns after the other; only the lower triangle is read."""
+    _, n, _ = a._ints()
+    wide = _WIDTHS[0] if n > _WIDTHS[0] else _WIDTHS[1]
+    length = n if n <= wide else -(-n // wide) * wide
+    a = (bordered(lower(a), length) if length > n else lower(a)).contiguous()
+    if length <= 2 * _WIDTHS[0]:
+        return _columns(a, 0, _WIDTHS)[0][:, :n, :n]
+    half = length // (2 * wide) * wide
+    left, rest = _columns(a, 0, _WIDTHS, half)
+    right, _ = _columns(rest[:, half:, half:].contiguous(), 0, _WIDTHS)
+    return Tensor.cat(left, right.pad(((0, 0), (half, 0), (0, 0))), dim=2)[:, :n, :n]
+
+
+def _columns(
+    a: Tensor, first: Tensor | int, widths: Sequence[int], steps: int | None = None
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The factor's columns (count, m, steps) of the first of (count, m, n), and what is left of all.
+
+    Args:
+      a: the matrices.
+      first: the row in which the diagonal begins.
+      widths: columns that are done by themselves, from the outside to the inside.
+      steps: how many columns, n if None.
+    """
+    count, m, n = a._ints()
+    steps = n if steps is None else steps
+    while widths and n <= widths[0]:
+        widths = widths[1:]
+    if not widths:
+        return _columns_in_turn(a, first)
+    width, columns, inside = widths[0], numbers(n, a), numbers(widths[0], a)
 
     def block(rest: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
-        first = j * BLOCK
-        panel = _columns_in_turn(rest.index_select(2, first + inside), BLOCK, first)
-        below = (rows >= first + BLOCK).reshape((-1, 1)).where(panel, 0)
-        return rest - below @ adjoint(below), panel
+        part, _ = _columns(rest.index_select(2, j * width + inside).contiguous(), first + j * width, widths[1:])
+        part = part.contiguous()
+        return rest - part @ adjoint(part.index_select(1, first + columns)), part
 
-    _, panels = scan(block, lower(a), numbers((n + more) // BLOCK, a))
-    out: Tensor = panels.permute(1, 2, 0, 3).reshape((count, n + more, n + more))
-    return out[:, :n, :n]
+    rest, parts = scan(block, a, numbers(steps // width, a))
+    return parts.permute(1, 2, 0, 3).reshape((count, m, steps)), rest
 
 
-def _columns_in_turn(a: Tensor, steps: int, first: Tensor | int = 0) -> Tensor:
-    """The factor's columns (count, m, steps) of (count, m, steps), whose diagonal begins in row ``first``."""
-    place, columns = numbers(a._ints()[1], a), numbers(steps, a)
+def _columns_in_turn(a: Tensor, first: Tensor | int) -> tuple[Tensor, Tensor]:
+    """As :func:`_columns`, of all columns, one after the other."""
+    _, m, n = a._ints()
+    place, columns = numbers(m, a), numbers(n, a)
 
     def step(rest: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
         here, k = column(rest, i), i + first
@@ -57,9 +82,8 @@ def _columns_in_turn(a: Tensor, steps: int, first: Tensor | int = 0) -> Tensor:
         across = factor.index_select(1, columns + first)
         return rest - factor.unsqueeze(2) * across.unsqueeze(1), factor
 
-    _, found = scan(step, a, columns)
-    out: Tensor = found.permute(1, 2, 0)
-    return out
+    rest, found = scan(step, a, columns)
+    return found.permute(1, 2, 0), rest
 
 
 class _Cholesky(Function):

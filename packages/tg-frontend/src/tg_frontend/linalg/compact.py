@@ -46,6 +46,13 @@ def axis_of(here: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     return (rows == k).where(pivot, beyond) * factor, nothing.where(first, -signed)
 
 
+def triangle_of(axes: Tensor) -> Tensor:
+    """T of the axes (count, m, size): the product of their reflections is 1 - axes @ T @ axes.T."""
+    count, _, size = axes._ints()
+    ones = eye(size, axes).expand(count, size, size).contiguous()
+    return substituted(upper(adjoint(axes) @ axes, 1).contiguous(), ones, True, True)
+
+
 @traced_once
 def multiplied(axes: Tensor, x: Tensor) -> Tensor:
     """The product of all reflections, times matrices.
@@ -56,9 +63,7 @@ def multiplied(axes: Tensor, x: Tensor) -> Tensor:
     """
     blocks, count, m, size = axes._ints()
     k = x._ints()[1]
-    every = axes.reshape((blocks * count, m, size))
-    ones = eye(size, x).expand(blocks * count, size, size).contiguous()
-    inner = substituted(upper(adjoint(every) @ every, 1), ones, True, True).reshape((blocks, count, size, size))
+    inner = triangle_of(axes.reshape((blocks * count, m, size))).reshape((blocks, count, size, size))
 
     def step(x: Tensor, part: Any) -> tuple[Tensor, None]:
         own, triangle = part

@@ -7,6 +7,7 @@ computations", 1989.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..tensor import Tensor
@@ -35,6 +36,32 @@ def _in_order(x: Tensor, n: int) -> Tensor:
     return x.reshape((blocks * size, count)).transpose(0, 1)[:, :n]
 
 
+def _in_halves(
+    rest: Tensor, size: int, condensed: Callable[[Tensor, int, int], tuple[Tensor, Sequence[Tensor]]], axes: int
+) -> list[Tensor]:  # fmt: skip
+    """What all blocks of columns give, of matrices of which the second half is condensed by itself where it is large.
+
+    Products with vectors are of the whole matrix, as long as its shape stays: that of the second half is a quarter.
+
+    Args:
+      rest: shape (count, m, n), with n a multiple of ``size``.
+      size: columns of a block.
+      condensed: takes matrices, how many blocks, and of how many columns; gives what is left of the matrices, and what
+        each block gave, stacked.
+      axes: how many of these, the first ones, are (blocks, count, m or n, size).
+    """
+    n = rest._ints()[2]
+    blocks = n // size
+    if n <= 4 * BLOCK:
+        return list(condensed(rest, blocks, size)[1])
+    half = blocks // 2
+    rest, first = condensed(rest, half, size)
+    done = half * size
+    _, second = condensed(rest[:, done:, done:].contiguous(), blocks - half, size)
+    second = [x.pad(((0, 0), (0, 0), (done, 0), (0, 0))) if i < axes else x for i, x in enumerate(second)]
+    return [Tensor.cat(x, y, dim=0) for x, y in zip(first, second, strict=True)]
+
+
 def tridiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """T = Q.T @ A @ Q of symmetric (count, n, n) whose elements are 1 at most.
 
@@ -42,10 +69,18 @@ def tridiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
       The diagonal of T (count, n); what is beside it (count, n - 1); and the axes of the reflections that Q is the
       product of, (blocks, count, n or more, size).
     """
-    count, n, _ = a._ints()
+    n = a._ints()[1]
     size = min(BLOCK, n)
     more = -n % size
-    rows, inside = numbers(n + more, a), numbers(size, a)
+    padded = a.pad(((0, 0), (0, more), (0, more))).contiguous()
+    axes, along, beside = _in_halves(padded, size, _tridiagonal_blocks, 1)
+    return _in_order(along, n), _in_order(beside, n - 1), axes
+
+
+def _tridiagonal_blocks(a: Tensor, blocks: int, size: int) -> tuple[Tensor, Sequence[Tensor]]:
+    """The first blocks of columns: what is left, the axes, and what is on the diagonal and beside it."""
+    count, n, _ = a._ints()
+    rows, inside = numbers(n, a), numbers(size, a)
 
     def block(rest: Tensor, j: Tensor) -> tuple[Tensor, Any]:
         def step(state: Any, i: Tensor) -> tuple[Any, Any]:
@@ -60,13 +95,12 @@ def tridiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             new = (inside == i).where(axis.unsqueeze(2), v), (inside == i).where(other.unsqueeze(2), w)
             return new, ((rows == k).where(here, 0).sum(1), beside.squeeze(1))
 
-        start = _nothing(count, n + more, size, a), _nothing(count, n + more, size, a)
+        start = _nothing(count, n, size, a), _nothing(count, n, size, a)
         (v, w), found = scan(step, start, inside)
         return rest - Tensor.cat(v, w, dim=2) @ adjoint(Tensor.cat(w, v, dim=2)), (v, *found)
 
-    padded = a.pad(((0, 0), (0, more), (0, more))).contiguous()
-    _, (axes, along, beside) = scan(block, padded, numbers((n + more) // size, a))
-    return _in_order(along, n), _in_order(beside, n - 1), axes
+    rest, found = scan(block, a, numbers(blocks, a))
+    return rest, found
 
 
 def bidiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -76,9 +110,16 @@ def bidiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
       The diagonal of B (count, n); what is above it (count, n - 1); and the axes of the reflections that P and Q are
       the products of, (blocks, count, m or more, size) and (blocks, count, n or more, size).
     """
-    count, m, n = a._ints()
+    _, m, n = a._ints()
     size = min(BLOCK, n)
-    high, wide = m + -m % size, n + -n % size
+    padded = a.pad(((0, 0), (0, -m % size), (0, -n % size))).contiguous()
+    left, right, along, above = _in_halves(padded, size, _bidiagonal_blocks, 2)
+    return _in_order(along, n), _in_order(above, n - 1), left, right
+
+
+def _bidiagonal_blocks(a: Tensor, blocks: int, size: int) -> tuple[Tensor, Sequence[Tensor]]:
+    """The first blocks of columns: what is left, the axes of both sides, and what is on the diagonal and above it."""
+    count, high, wide = a._ints()
     rows, columns, inside = numbers(high, a), numbers(wide, a), numbers(size, a)
 
     def block(rest: Tensor, j: Tensor) -> tuple[Tensor, Any]:
@@ -107,6 +148,5 @@ def bidiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         (v, y, x, u), found = scan(step, (tall, flat, tall, flat), inside)
         return rest - Tensor.cat(v, x, dim=2) @ adjoint(Tensor.cat(y, u, dim=2)), (v, u, *found)
 
-    padded = a.pad(((0, 0), (0, high - m), (0, wide - n))).contiguous()
-    _, (left, right, along, above) = scan(block, padded, numbers(wide // size, a))
-    return _in_order(along, n), _in_order(above, n - 1), left, right
+    rest, found = scan(block, a, numbers(blocks, a))
+    return rest, found

@@ -1,14 +1,17 @@
 """Divide and conquer: tridiagonal and bidiagonal matrices, torn apart by the middle and put together again.
 
 All pieces of one size are put together at once, from single elements on, which takes as many steps as the size has
-bits; each is a secular equation (`secular.py`) and a product of matrices. Sources: Cuppen, "A divide and conquer method
-for the symmetric tridiagonal eigenproblem", 1981; Gu and Eisenstat, "A divide-and-conquer algorithm for the bidiagonal
-SVD", 1995.
+bits; each is a secular equation (`secular.py`) and a product of matrices. A step looks at all pairs of elements, of
+which few are of one piece at first: until pieces are of 64 elements, each 64 are a matrix of their own.
+
+Sources: Cuppen, "A divide and conquer method for the symmetric tridiagonal eigenproblem", 1981; Gu and Eisenstat, "A
+divide-and-conquer algorithm for the bidiagonal SVD", 1995.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from tg_dtype import dtypes
 
@@ -19,6 +22,8 @@ from .secular import Poles, solved
 
 _ROUND = 16
 """Bidiagonal matrices that are longer are made as long as a multiple of it, as vectors are."""
+_PIECE = 64
+"""So many elements are a matrix of their own at first, where there are more than twice as many: a power of two."""
 
 
 class _Pieces(NamedTuple):
@@ -46,9 +51,68 @@ def _pieces(n: int, size: Tensor, like: Tensor) -> _Pieces:
     return _Pieces(segment.contiguous(), middle, joined, (place <= middle) | joined.logical_not())
 
 
-def _sizes(n: int, like: Tensor) -> Tensor:
-    powers = [2**i for i in range(max(n - 1, 1).bit_length())]
+def _sizes(first: int, n: int, like: Tensor) -> Tensor:
+    """The sizes of pieces that are put together until there is one of ``n``, from ``first`` on, both powers of two."""
+    powers = [2**i for i in range(first.bit_length() - 1, max(n - 1, 1).bit_length())]
     return Tensor(powers, dtype=dtypes.int32, device=like.device)
+
+
+def _length(n: int, multiple: int) -> int:
+    """How long matrices of ``n`` elements are made that are cut into pieces first."""
+    multiple = _PIECE if n > 2 * _PIECE else multiple
+    return -(-n // multiple) * multiple
+
+
+_Step: TypeAlias = Callable[[Any, Tensor, Sequence[Tensor]], Any]
+"""Takes a state, a size and what is fixed, and gives the next state."""
+
+
+def _put_together(step: _Step, state: Sequence[Tensor], fixed: Sequence[Tensor]) -> list[Tensor]:
+    """Makes a step for each size, of pieces alone first where there are several.
+
+    Args:
+      step: what puts together pieces of a size.
+      state: for each element a number (count, n), and then bases, see :class:`_Basis`, of pieces of one element.
+      fixed: numbers for each element (count, n), and at last the norm (count, 1).
+    """
+    count, n = state[0]._ints()
+    if n > 2 * _PIECE:
+        pieces, many = n // _PIECE, count * n // _PIECE
+        *each, norm = fixed
+        own = [x.reshape((many, _PIECE)) for x in each]
+        norm = norm.expand(count, pieces).reshape((many, 1)).contiguous()
+        start = [_cut(x, many) for x in state]
+        found = _stepped(step, start, [*own, norm], _sizes(1, _PIECE, norm))
+        state = [_joined(x, count).contiguous() for x in found]
+        return _stepped(step, state, fixed, _sizes(_PIECE, n, norm))
+    return _stepped(step, state, fixed, _sizes(1, n, state[0]))
+
+
+def _stepped(step: _Step, state: Sequence[Tensor], fixed: Sequence[Tensor], sizes: Tensor) -> list[Tensor]:
+    found = scan(lambda state, size: (step(state, size, fixed), None), tuple(state), sizes)[0]
+    return list(found)
+
+
+def _cut(x: Tensor, many: int) -> Tensor:
+    """Numbers of each element, or bases of pieces of one element, for matrices of :data:`_PIECE` elements."""
+    shape = x._ints()
+    if len(shape) == 2:
+        return x.reshape((many, _PIECE)).contiguous()
+    return x[:1, : min(shape[1], _PIECE), :_PIECE].expand(many, min(shape[1], _PIECE), _PIECE).contiguous()
+
+
+def _joined(x: Tensor, count: int) -> Tensor:
+    """Numbers of each element, or bases, for the matrices that pieces are cut from."""
+    many, *rest = x._ints()
+    pieces = many // count
+    if len(rest) == 1:
+        return x.reshape((count, pieces * _PIECE))
+    x = x.reshape((count, pieces, *rest))
+    if rest[0] != _PIECE:  # first and last elements alone
+        return x.transpose(1, 2).reshape((count, rest[0], pieces * _PIECE))
+    here = eye(pieces, x).reshape((1, pieces, 1, pieces, 1)) != 0
+    n = pieces * _PIECE
+    return here.where(x.unsqueeze(3), 0).reshape((count, n, n))
 
 
 class _Basis:
@@ -95,24 +159,25 @@ def symmetric(d: Tensor, e: Tensor, vectors: bool) -> tuple[Tensor, Tensor]:
     n = d._ints()[1]
     if n == 1:
         return d, _Basis.start(d, vectors)
-    sizes = e.abs()
-    norm = d.abs().max(1, keepdim=True) + 2 * sizes.max(1, keepdim=True)
+    sizes, length = e.abs(), _length(n, 1)
+    norm = (d.abs().max(1, keepdim=True) + 2 * sizes.max(1, keepdim=True)).contiguous()
     d = d - sizes.pad(((0, 0), (0, 1))) - sizes.pad(((0, 0), (1, 0)))
-    beside = e.pad(((0, 0), (0, 1))).contiguous()
+    d, beside = d.pad(((0, 0), (0, length - n))), e.pad(((0, 0), (0, length - n + 1))).contiguous()
 
-    def step(state: Any, size: Tensor) -> tuple[Any, None]:
-        d, basis = state[0], _Basis(state[1], vectors)
-        pieces = _pieces(n, size, d)
+    def step(state: Any, size: Tensor, fixed: Sequence[Tensor]) -> Any:
+        (beside, norm), d, basis = fixed, state[0], _Basis(state[1], vectors)
+        pieces = _pieces(d._ints()[1], size, d)
         between = pieces.joined.where(beside.index_select(1, pieces.middle), 0)
         rho = between.abs().contiguous()
         last, first = basis.middle(pieces)
         z = last + (between < 0).where(-first, first)
         z = (rho * z.abs() <= epsilon(d) * norm).where(0, z).contiguous()
         roots = solved(Poles(d, z, d, rho, rho * 2.5, pieces.segment, norm, False))
-        return (roots.values, basis.turned(pieces, roots.right)), None
+        return roots.values, basis.turned(pieces, roots.right)
 
-    (values, basis), _ = scan(step, (d.contiguous(), _Basis.start(d, vectors)), _sizes(n, d))
-    return values, basis
+    start = [d.contiguous(), _Basis.start(d, vectors)]
+    values, basis = _put_together(step, start, [beside, norm])
+    return values[:, :n], basis[:, :n, :n] if vectors else basis[:, :, :n]
 
 
 def singular(d: Tensor, e: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -126,15 +191,15 @@ def singular(d: Tensor, e: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tenso
       They, and the left and the right singular vectors (count, n, n); without ``vectors`` nothing of use beside them.
     """
     n = d._ints()[1]
-    more = _ROUND - n % _ROUND if n > _ROUND else 1  # for the null space of all
-    length = n + more
+    length = _length(n + 1, _ROUND if n > _ROUND else 1)  # one for the null space of all
+    more = length - n
     d, e = d.pad(((0, 0), (0, more))).contiguous(), Tensor.cat(e, d[:, :1] * 0, dim=1).pad(((0, 0), (0, more)))
     norm = d.abs().max(1, keepdim=True) + e.abs().max(1, keepdim=True)
     norm = (norm == 0).where(1, norm).contiguous()
-    least = norm * (epsilon(d) / 8)  # singular values up to it count as 0
-    place = numbers(length, d)
 
-    def step(state: Any, size: Tensor) -> tuple[Any, None]:
+    def step(state: Any, size: Tensor, fixed: Sequence[Tensor]) -> Any:
+        (d, e, norm), length = fixed, state[0]._ints()[1]
+        least, place = norm * (epsilon(d) / 8), numbers(length, d)  # singular values up to it count as 0
         values, left, right = state[0], _Basis(state[1], vectors), _Basis(state[2], vectors)
         pieces = _pieces(length, size, d)
         own, beside = (pieces.joined.where(x.index_select(1, pieces.middle), 0) for x in (d, e))
@@ -156,11 +221,11 @@ def singular(d: Tensor, e: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tenso
         assert roots.left is not None, "there are two sides"
         by = _null_space(roots.right, pieces, (is_middle, is_end, end), (c, s)).contiguous()
         new_left = left.turned(pieces, roots.left) if vectors else left.values
-        return (roots.values, new_left, right.turned(pieces, by)), None
+        return roots.values, new_left, right.turned(pieces, by)
 
     start = _Basis.start(d, vectors)
-    (values, left, right), _ = scan(step, (d * 0, start, start), _sizes(length, d))
-    values = (values <= 2 * least).where(0, values)
+    values, left, right = _put_together(step, [d * 0, start, start], [d, e.contiguous(), norm])
+    values = (values <= norm * (epsilon(d) / 4)).where(0, values)
     return values[:, :n], left[:, :n, :n], right[:, :n, :n]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tg_dtype import dtypes
@@ -10,20 +9,9 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
-from ..transform.traced_once import traced_once
-from .matrices import (
-    adjoint,
-    check_matrix,
-    column,
-    diagonal_of,
-    eye,
-    flat,
-    lower,
-    numbers,
-    unflat,
-    upper,
-)
-from .triangular import solved, substituted, together
+from .matrices import adjoint, check_matrix, diagonal_of, eye, flat, lower, numbers, unflat, upper
+from .pivoting import factored, with_rows
+from .triangular import solved, together
 
 
 class Slogdet(NamedTuple):
@@ -48,151 +36,11 @@ class LUFactor(NamedTuple):
     pivots: Tensor
 
 
-_WIDTHS = (64, 16)
-"""Columns that are eliminated by themselves before all others follow by a product: 16 columns of 512 rows fit into the
-nearest caches, and products of 64 columns take longer than reading and writing what they are subtracted from."""
-_HALVES = 2 * _WIDTHS[0]
-"""Matrices of more columns are divided in two, which saves a third of the work on what is zero, but adds kernels."""
-
-
-@traced_once
-def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Eliminates (count, m, n): half of the columns after the other, and in each half one block after the other.
-
-    Sources: Golub and Van Loan, "Matrix Computations", 4th edition, section 3.4.7; Toledo, "Locality of reference in LU
-    decomposition with partial pivoting", 1997 (halves).
-
-    Returns:
-      Both triangles in one matrix; for each of its rows, which of ``a`` it was (count, m); and for each step the row
-      that was exchanged with it (count, min(m, n)).
-    """
-    count, m, n = a._ints()
-    if 0 in (count, m, n):
-        order = numbers(m, a).reshape((1, -1)).expand(count, m).contiguous()
-        return a, order, Tensor.zeros(count, min(m, n), dtype=dtypes.int32, device=a.device)
-    least = min(m, n)
-    if least <= _HALVES:
-        return _blocks_in_turn(a)
-    half = -(-least // _HALVES) * _WIDTHS[0]
-    left, order, exchanged = (part.contiguous() for part in _blocks_in_turn(a[:, :, :half].contiguous()))
-    right = _with_rows(a[:, :, half:], order).contiguous()
-    top = substituted(left[:, :half, :half].contiguous(), right[:, :half].contiguous(), False, True).contiguous()
-    rest = (right[:, half:] - left[:, half:] @ top).contiguous()
-    other, moved, later = (part.contiguous() for part in _blocks_in_turn(rest))
-    below = Tensor.cat(_with_rows(left[:, half:], moved), other, dim=2)
-    both = Tensor.cat(Tensor.cat(left[:, :half], top, dim=2), below, dim=1)
-    order = Tensor.cat(order[:, :half], order[:, half:].gather(1, moved), dim=1)
-    return both, order, Tensor.cat(exchanged, later + half, dim=1)
-
-
-def _blocks_in_turn(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Block after block of columns, results as of :func:`factored`."""
-    count, m, n = a._ints()
-    least, rows = min(m, n), numbers(m, a).reshape((1, -1)).expand(count, m).contiguous()
-    rest, place, best = (
-        part.contiguous() for part in _eliminated(a[:, :, :least].contiguous(), rows, 0, least, _WIDTHS)
-    )
-    order = (place * 0).scatter(1, place, rows).contiguous()
-    both = _with_rows(rest, order)
-    if n > least:
-        right = _with_rows(a[:, :, least:], order).contiguous()
-        both = Tensor.cat(both, substituted(both[:, :, :least].contiguous(), right, False, True), dim=2)
-    return both, order, best
-
-
-def _eliminated(
-    rest: Tensor, place: Tensor, first: Tensor | int, pivots: int, widths: Sequence[int]
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Eliminates below the diagonal. Rows are not moved: each is told its place.
-
-    Args:
-      rest: shape (count, m, n).
-      place: where each row has to go (count, m); those that go before ``first`` stay as they are.
-      first: the place of the first pivot, a number or a tensor of one.
-      pivots: how many there are in all; columns beyond are padding.
-      widths: columns that are done by themselves, from the outside to the inside.
-
-    Returns:
-      What stands in the rows then; their places; and for each column the place with which that of the pivot was
-      exchanged (count, n).
-    """
-    count, m, n = rest._ints()
-    while widths and n <= widths[0]:
-        widths = widths[1:]
-    if not widths:
-        return _eliminated_in_turn(rest, place, first, pivots)
-    width, more = widths[0], -n % widths[0]
-    rest = rest.pad(((0, 0), (0, 0), (0, more))).contiguous()
-    rows, columns, inside = numbers(m, rest), numbers(n + more, rest), numbers(width, rest)
-
-    def block(state: Any, j: Tensor) -> tuple[Any, Tensor]:
-        rest, place = state
-        begin = j * width
-        start = begin + first
-        part = rest.index_select(2, begin + inside).contiguous()
-        part, place, best = (one.contiguous() for one in _eliminated(part, place, start, pivots, widths[1:]))
-        own = (start + inside).reshape((1, -1, 1))
-        chosen = (place.unsqueeze(1) == own).where(rows, 0).sum(2).cast(dtypes.int32).contiguous()
-        factors = (place.unsqueeze(2) > start + inside).where(part, 0).contiguous()
-        corner, top = ((own < m).where(_rows_at(x, chosen), 0).contiguous() for x in (factors, rest))
-        top = substituted(corner, top, False, True).contiguous()
-        along = (columns >= begin) & (columns < begin + width)
-        within = part.index_select(2, (columns - begin).clamp(0, width - 1))
-        place_in = (place - start).unsqueeze(2)
-        solved = _rows_at(top, (place - start).clamp(0, width - 1))
-        below = rest - factors @ (columns >= begin + width).where(top, 0)
-        beyond = (place_in >= width).where(below, (place_in >= 0).where(solved, rest))
-        rest = along.where(within, (columns >= begin).where(beyond, rest))
-        return (rest, place), best.transpose(0, 1)
-
-    (rest, place), best = scan(block, (rest, place), numbers((n + more) // width, rest))
-    return rest[:, :, :n], place, best.reshape((n + more, count))[:n].transpose(0, 1)
-
-
-def _eliminated_in_turn(
-    rest: Tensor, place: Tensor, first: Tensor | int, pivots: int
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Column after column: see :func:`_eliminated`."""
-    _, m, n = rest._ints()
-    rows, columns = numbers(m, rest), numbers(n, rest)
-
-    def step(state: Any, i: Tensor) -> tuple[Any, Tensor]:
-        rest, place = state
-        k = i + first
-        here = column(rest, i)
-        size = (place >= k).where(here.abs(), -1)
-        greatest = (size == size.max(1, keepdim=True)) | (size != size)
-        earliest = greatest.where(place, m).min(1, keepdim=True)  # of those that are equal, as LAPACK has it
-        best = (k < pivots).where(earliest, k)
-        chosen = (place == best).where(rows, 0).sum(1, keepdim=True).cast(dtypes.int32).contiguous()
-        top = _rows_at(rest, chosen).squeeze(1)
-        place = (place == best).where(k, (place == k).where(best, place)).contiguous()
-        pivot = (columns == i).where(top, 0).sum(1, keepdim=True)
-        factor = here / (pivot == 0).where(1, pivot)
-        less = rest - factor.unsqueeze(2) * top.unsqueeze(1)
-        after = (columns > i).where(less, (columns == i).where(factor.unsqueeze(2), rest))
-        return ((place > k).unsqueeze(2).where(after, rest), place), best.squeeze(1)
-
-    (rest, place), best = scan(step, (rest, place), columns)
-    return rest, place, best.transpose(0, 1)
-
-
-def _rows_at(x: Tensor, at: Tensor) -> Tensor:
-    """Rows of (count, m, n) at places (count, k): shape (count, k, n)."""
-    count, k = at._ints()
-    return x.gather(1, at.unsqueeze(2).expand(count, k, x._ints()[2]))
-
-
-def _with_rows(b: Tensor, order: Tensor) -> Tensor:
-    """Rows of (count, n, m) in an order (count, n)."""
-    return _rows_at(b, order)
-
-
 class _Solve(Function):
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         both, order, _ = factored(a)
-        x = solved(both, solved(both, _with_rows(b, order), False, unit=True), True)
+        x = solved(both, solved(both, with_rows(b, order), False, unit=True), True)
         ctx.save_for_backward(a, x)
         return x, diagonal_of(both)
 
@@ -371,7 +219,7 @@ class _LU(Function):
             outer = outer.cat(beside, dim=1 if m > k else 2)
         back = Tensor.zeros(*order._ints(), dtype=dtypes.int32, device=order.device)
         places = numbers(m, order).reshape((1, -1)).expand(*order.shape)
-        return _with_rows(outer, back.scatter(1, order, places))
+        return with_rows(outer, back.scatter(1, order, places))
 
 
 def _checked_pivoting(pivot: bool, what: str) -> None:
@@ -533,8 +381,8 @@ def lu_solve(
         return b * 1
     order = _ordered(pivots.cast(dtypes.int32).reshape((count, n)), n)
     if not adjoint:
-        half = solved(many, _with_rows(right, order), False, unit=True)
+        half = solved(many, with_rows(right, order), False, unit=True)
         return unflat(solved(many, half, True), b)
     turned = many.mT
     half = solved(turned, right, False)
-    return unflat(_with_rows(solved(turned, half, True, unit=True), order.argsort(1)), b)
+    return unflat(with_rows(solved(turned, half, True, unit=True), order.argsort(1)), b)

@@ -12,8 +12,6 @@ KINDS = (dtypes.float32, dtypes.float64)
 """Of these dtypes matrices are decomposed, as LAPACK has it."""
 BLOCK = 32
 """Columns that are done one after the other before all others follow by a product of matrices."""
-SEVERAL_BLOCKS = 2 * BLOCK + 1
-"""Of so many columns, and of more, decompositions go block by block."""
 
 
 class LinAlgError(ValueError, RuntimeError):

@@ -8,7 +8,8 @@ from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
-from .matrices import adjoint, check_matrix, column, eye, flat, lower, numbers, unflat, upper
+from .compact import axis_of, multiplied, triangle_of
+from .matrices import BLOCK, adjoint, check_matrix, column, eye, flat, lower, numbers, unflat, upper
 from .triangular import solved
 
 
@@ -45,23 +46,42 @@ def _reflection(rest: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor, 
 
 
 @traced_once
-def reflected(a: Tensor) -> tuple[Tensor, Tensor]:
-    """All of Q (count, m, m) and of R (count, m, n) of (count, m, n), one reflection after the other."""
+def reflected(a: Tensor, whole: bool) -> tuple[Tensor, Tensor]:
+    """Q (count, m, k) and R (count, k, n) of (count, m, n), block after block of columns: see ``compact``.
+
+    Args:
+      a: the matrices.
+      whole: whether all columns of Q are wanted, k being m; else it is the lesser of m and n.
+    """
     count, m, n = a._ints()
-    rows = numbers(m, a)
-    start = eye(m, a).expand(count, m, m).contiguous()
+    least = min(m, n)
+    k = m if whole else least
+    first = eye(m, a)[:, :k].expand(count, m, k).contiguous()
     if 0 in (count, m, n):
-        return start, a
+        return first, a[:, :k]
+    size = min(BLOCK, least)
+    rows, columns, inside = numbers(m, a), numbers(n + -n % size, a), numbers(size, a)
 
-    def step(state: Any, k: Tensor) -> tuple[Any, None]:
-        rest, turned = state
-        axis, factor, _ = _reflection(rest, rows, k)
-        rest = rest - axis * (factor * (adjoint(axis) @ rest))
-        turned = turned - ((turned @ axis) * factor) * adjoint(axis)
-        return (rest, turned), None
+    def block(rest: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
+        own = j * size + inside
 
-    (rest, turned), _ = scan(step, (a, start), numbers(min(m, n), a))
-    return turned, upper(rest)
+        def step(panel: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
+            k = j * size + i
+            here = (rows >= k).where(column(panel, i), 0)
+            most = here.abs().max(1, keepdim=True)
+            axis, _ = axis_of((here / (most == 0).where(1, most)).contiguous(), rows, k)
+            axis = axis.contiguous()
+            return panel - axis.unsqueeze(2) * (axis.unsqueeze(1) @ panel), axis
+
+        panel, axes = scan(step, rest.index_select(2, own).contiguous(), inside)
+        axes = axes.permute(1, 2, 0).contiguous()
+        less = axes @ (adjoint(triangle_of(axes)) @ (adjoint(axes) @ rest))
+        here = (columns >= j * size) & (columns < (j + 1) * size)
+        done = panel.index_select(2, (columns - j * size).clamp(0, size - 1))
+        return here.where(done, (columns >= j * size).where(rest - less, rest)), axes
+
+    rest, axes = scan(block, a.pad(((0, 0), (0, 0), (0, -n % size))).contiguous(), numbers(-(-least // size), a))
+    return multiplied(axes, first), upper(rest[:, :k, :n])
 
 
 def reflections(a: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,9 +119,7 @@ class _QR(Function):
 
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor, reduced: bool) -> tuple[Tensor, Tensor]:
-        turned, rest = reflected(a)
-        least = min(a._ints()[1:])
-        q, r = (turned[:, :, :least], rest[:, :least]) if reduced else (turned, rest)
+        q, r = reflected(a, not reduced)
         ctx.save_for_backward(q, r)
         return q, r
 
