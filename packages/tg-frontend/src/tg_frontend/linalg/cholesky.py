@@ -24,7 +24,7 @@ from .matrices import (
 from .triangular import solve_triangular, solved
 
 _WIDTHS = (64, 16)
-"""Columns that are done by themselves before all others follow by a product: see ``elimination``."""
+"""Columns that are done by themselves before all others follow by a product: see ``pivoting``."""
 
 
 @traced_once
