@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def library() -> Library:
 def held(library: Library, model: object, rng: np.random.Generator) -> dict[str, Any]:
     """Gives a model weights that are drawn; the same in a library."""
     drawn = {
-        name: (rng.standard_normal(x.shape) * 0.2).astype(np.float32)
+        name: (rng.standard_normal([int(size) for size in x.shape]) * 0.2).astype(np.float32)
         for name, x in nn.state.get_state_dict(model).items() if not name.split(".")[-1].startswith("_")
     }  # fmt: skip
     nn.state.load_state_dict(model, {n: Tensor(x) for n, x in drawn.items()}, strict=False, verbose=False)
@@ -125,7 +126,8 @@ def test_the_resnet_is_that_of_the_example(monkeypatch: pytest.MonkeyPatch) -> N
     program, rng = example("resnet"), np.random.default_rng(6)
     model, state = program.ResNet50(), {}
     for name, x in nn.state.get_state_dict(model).items():
-        drawn = rng.standard_normal(x.shape).astype(np.float32) * (np.prod(x.shape[1:]) or 1) ** -0.5
+        shape = [int(size) for size in x.shape]
+        drawn = (rng.standard_normal(shape) * math.prod(shape[1:]) ** -0.5).astype(np.float32)
         state[name] = np.abs(drawn) + 0.5 if name.endswith("running_var") else drawn
     nn.state.load_state_dict(model, {n: Tensor(x) for n, x in state.items()}, strict=False, verbose=False)
     keras = {n: x.transpose(2, 3, 1, 0) if x.ndim == 4 else x.T for n, x in state.items() if x.ndim}
@@ -133,7 +135,7 @@ def test_the_resnet_is_that_of_the_example(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(program, "own_name", lambda name: name)
     monkeypatch.setattr(models, "package", Path)
     _, *arrays = models.real_resnet_arrays()
-    x = rng.standard_normal((1, 3, 32, 32)).astype(np.float32)
-    got = models.resnet(open_library("numpy", 1), x, *arrays, early=True)
-    want = model(Tensor(x)).numpy()
+    picture = rng.standard_normal((1, 3, 32, 32)).astype(np.float32)
+    got = models.resnet(open_library("numpy", 1), picture, *arrays, early=True)
+    want = model(Tensor(picture)).numpy()
     np.testing.assert_allclose(got, want, atol=1e-3 * np.abs(want).max())
