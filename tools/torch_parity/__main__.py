@@ -10,6 +10,9 @@ PyTorch's name: a method of ``Tensor``, or a function of ``tinytg.nn.functional`
 - ``missing``: there is nothing of this name;
 - ``meant``: all that is not as there is meant, and ``deliberate.py`` says why.
 
+``--modules``, ``--optimisers`` and ``--attributes`` are such tables of layers, of optimisers with schedules of the
+learning rate, and of what tensors say of themselves.
+
 A value that differs from PyTorch's is right where it is at least as near to what PyTorch computes in float64.
 """
 
@@ -22,19 +25,19 @@ import random
 import sys
 import time
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tinytg import Tensor, dtypes, functions, linalg
+from tinytg import Tensor, functions, linalg
 
-from . import names
-from .deliberate import REASONS, reason
+from . import attributes, modules, names, optimisers
+from .comparing import TOLERANCES, Called, Changed, Row, array, flat, gradients, kind, made, shown, table, unequal
+from .deliberate import ATTRIBUTES, MODULES, OPTIMISERS, Reason, reason
 
 KINDS = ("float32", "float64", "int64", "int32", "bool", "bfloat16", "float16")
 GRADIENTS = ("float32", "float64")
@@ -45,8 +48,6 @@ LEFT_OUT = ("masked.", "ops.aten.", "_", "torch.ops.", "sparse.", "to_sparse", "
 RANDOM = ("dropout", "rrelu", "bernoulli", "multinomial", "normal", "uniform", "rand", "cauchy", "exponential",
           "geometric", "log_normal", "empty", "fractional_max_pool", "lowrank")  # fmt: skip
 """Operations whose values are drawn, or left as they are: shapes and dtypes are compared."""
-TOLERANCES = {"float64": (1e-9, 1e-9), "float32": (2e-4, 2e-5), "float16": (1e-2, 5e-3), "bfloat16": (5e-2, 3e-2)}
-Called = Callable[..., Any]
 
 
 def _second_first(f: Called) -> Called:
@@ -85,7 +86,7 @@ def _symmetric(gradient: Any) -> Any:
     return gradient + np.swapaxes(gradient, -1, -2)
 
 
-CHANGED: dict[str, tuple[int, Callable[[Any], Any]]] = {
+CHANGED: dict[str, Changed] = {
     "linalg.eigh": (0, _symmetric),
     "cholesky_inverse": (0, np.tril), "cholesky_solve": (1, np.tril),
 }  # fmt: skip
@@ -96,37 +97,6 @@ TIED = ("mode", "sort", "msort", "argsort", "topk", "kthvalue", "median", "nanme
 """Operations that may choose any of equal elements: positions are not compared."""
 INSTEAD = ("memory_format", "device", "layout", "pin_memory", "requires_grad")
 """Keywords that are left out: there is one device here, and one layout."""
-
-
-@dataclass
-class Row:
-    """What was found of one operation."""
-
-    name: str
-    ours: str = ""
-    tried: int = 0
-    differs: int = 0
-    refuses: int = 0
-    wrong_inputs: int = 0
-    accepts: int = 0
-    meant: int = 0
-    seconds: float = 0.0
-    notes: list[str] = field(default_factory=list)
-
-    def state(self) -> str:
-        """One word, or two."""
-        if not self.ours:
-            return "meant" if self.meant else "missing"
-        found = [word for word in ("differs", "refuses", "accepts") if getattr(self, word)]
-        return " ".join(found) or ("meant" if self.meant else "same")
-
-    def note(self, word: str, text: str) -> None:
-        """Counts a sample as ``differs``, ``refuses`` or ``accepts``, or as meant."""
-        note = f"{word} {text}"
-        why = reason(self.name, note)
-        self.notes.append(note if why is None else f"meant: {why} ({note[:100]})")
-        counted = word if why is None else "meant"
-        setattr(self, counted, getattr(self, counted) + 1)
 
 
 def lookup(name: str) -> tuple[str, Callable[..., Any]] | None:
@@ -154,91 +124,12 @@ def lookup(name: str) -> tuple[str, Callable[..., Any]] | None:
     return None if found is None else (f"Tensor.{last}", found)
 
 
-def made(value: Any, torch: Any, leaves: list[tuple[Any, Any]] | None = None) -> Any:
-    """An argument as one of ours; tensors of PyTorch that require gradients are written down beside ours."""
-    if isinstance(value, torch.Tensor):
-        ours = tensor(value, torch)
-        if leaves is not None and value.requires_grad and value.is_leaf:
-            ours.requires_grad_()
-            leaves.append((value, ours))
-        return ours
-    if isinstance(value, torch.dtype):
-        return getattr(dtypes, str(value).removeprefix("torch."))
-    if isinstance(value, (list, tuple)):
-        parts = [made(part, torch, leaves) for part in value]
-        return parts if isinstance(value, list) else tuple(parts)
-    if isinstance(value, dict):
-        return {key: made(part, torch, leaves) for key, part in value.items()}
-    return value
-
-
-def tensor(value: Any, torch: Any) -> Tensor:
-    """A tensor of PyTorch as one of ours."""
-    value = value.detach()
-    if value.is_conj() or value.is_neg():
-        value = value.resolve_conj().resolve_neg()
-    if value.dtype in (torch.bfloat16,):
-        return Tensor(value.contiguous().view(torch.int16).numpy()).bitcast("bfloat16")
-    return Tensor(value.contiguous().numpy())
-
-
-def flat(value: Any) -> list[Any]:
-    """The tensors and numbers of a result, in order."""
-    if isinstance(value, (list, tuple)):
-        return [leaf for part in value for leaf in flat(part)]
-    if isinstance(value, dict):
-        return [leaf for part in value.values() for leaf in flat(part)]
-    return [value]
-
-
-def array(value: Any) -> Any:
-    """A tensor of either side as numpy's, bfloat16 as float32."""
-    if isinstance(value, Tensor):
-        return value.detach().float().numpy() if value.dtype.name == "bfloat16" else value.detach().numpy()
-    if hasattr(value, "detach"):
-        value = value.detach().resolve_conj().resolve_neg()
-        return value.float().numpy() if str(value.dtype) == "torch.bfloat16" else value.numpy()
-    return np.asarray(value)
-
-
-def kind(value: Any) -> str:
-    """The name of a result's dtype."""
-    return str(value.dtype.name) if isinstance(value, Tensor) else str(getattr(value, "dtype", type(value).__name__))
-
-
-def unequal(want: Any, got: Any, tolerance: tuple[float, float], values: bool) -> str | None:
-    """How two results differ; None if they do not."""
-    left, right = flat(want), flat(got)
-    if len(left) != len(right):
-        return f"{len(left)} results, here {len(right)}"
-    for a, b in zip(left, right, strict=True):
-        if (a is None) != (b is None):
-            return f"{a!r:.60} is here {b!r:.60}"
-        if a is None or isinstance(a, str):
-            continue
-        x, y = array(a), array(b)
-        if x.shape != y.shape:
-            return f"shape {x.shape}, here {y.shape}"
-        one, other = kind(a).removeprefix("torch."), kind(b)
-        if hasattr(a, "detach") and one != other and (one, other) != ("int64", "int32"):
-            return f"dtype {one}, here {other}"
-        if values and not np.allclose(y, x, *tolerance, equal_nan=True):
-            off = ~np.isclose(y, x, *tolerance, equal_nan=True)
-            return f"{off.sum()} of {off.size} values, {x[off].flat[0]} is here {y[off].flat[0]}"
-    return None
-
-
 def processed(sample: Any, result: Any) -> Any:
     """What of a result is to be compared: singular vectors, for example, are given but for their signs."""
     try:
         return sample.output_process_fn_grad(result)
     except (AttributeError, TypeError, ValueError):
         return result
-
-
-def _cotangents(outputs: list[Any], torch: Any) -> list[Any]:
-    generator = torch.Generator().manual_seed(3)
-    return [torch.rand(out.shape, generator=generator, dtype=out.dtype) + 0.5 for out in outputs]
 
 
 def nearer(op: Any, sample: Any, want: Any, got: Any, torch: Any) -> bool:
@@ -265,51 +156,6 @@ def nearer(op: Any, sample: Any, want: Any, got: Any, torch: Any) -> bool:
         if not ours <= theirs:
             return False
     return True
-
-
-def gradients(
-    want: Any, got: Any, leaves: list[tuple[Any, Any]], tolerance: tuple[float, float], torch: Any, name: str
-) -> str | None:
-    """How the gradients differ that flow from two results; None if they do not."""
-    special, changed = CHANGED.get(name, (None, None))
-    pairs = [
-        (a, b) for a, b in zip(flat(want), flat(got), strict=True)
-        if isinstance(a, torch.Tensor) and a.requires_grad and a.is_floating_point()
-    ]  # fmt: skip
-    if not pairs or not leaves:
-        return None
-    weights = _cotangents([a for a, _ in pairs], torch)
-    theirs = torch.autograd.grad([a for a, _ in pairs], [x for x, _ in leaves], weights, allow_unused=True)
-    if not any(x.numel() for x, _ in leaves):
-        return None
-    parts = [(b * tensor(w, torch)).sum() for (_, b), w in zip(pairs, weights, strict=True) if b.requires_grad]
-    if not parts:
-        none = all(g is None or not g.to_dense().any() for g in theirs)
-        return None if none else "no gradient flows"
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    total.backward()
-    for place, (g, (_, ours)) in enumerate(zip(theirs, leaves, strict=True)):
-        if g is None and ours.grad is None:
-            continue
-        x = np.zeros(ours.shape) if g is None else array(torch.zeros_like(g) + g.to_dense())
-        y = np.zeros(ours.shape) if ours.grad is None else array(ours.grad)
-        if place == special and changed is not None:
-            x, y = changed(x), changed(y)
-        if not np.allclose(y, x, tolerance[0] * 5, tolerance[1] * 5, equal_nan=True):
-            off = ~np.isclose(y, x, tolerance[0] * 5, tolerance[1] * 5, equal_nan=True)
-            return f"gradient: {off.sum()} of {off.size}, {x[off].flat[0]} is here {y[off].flat[0]}"
-    return None
-
-
-def shown(value: Any) -> str:
-    """An argument in few words."""
-    if hasattr(value, "detach"):
-        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-    if isinstance(value, (list, tuple)) and any(hasattr(part, "detach") for part in value):
-        return f"[{', '.join(map(shown, value))}]"
-    return repr(value)[:60]
 
 
 def call_of(sample: Any) -> str:
@@ -360,7 +206,7 @@ def try_sample(op: Any, ours: Callable[..., Any], wanted: str, sample: Any, row:
         if wrong is not None and wanted in TOLERANCES and wanted != "float64" and nearer(op, sample, want, got, torch):
             wrong = None
         if wrong is None and wanted in GRADIENTS and not drawn and op.supports_autograd:
-            wrong = gradients(want, got, leaves, tolerance, torch, row.name)
+            wrong = gradients(want, got, leaves, tolerance, torch, CHANGED.get(row.name, (None, None)))
     except Exception as error:
         row.note("refuses", f"{where}: {type(error).__name__}: {str(error)[:200]}")
         return
@@ -417,24 +263,24 @@ def examine(op: Any, most: int, torch: Any) -> Row:
 def chosen(torch_ops: list[Any], only: list[str], share: tuple[int, int]) -> list[Any]:
     """The operations that are wanted."""
     ops = [op for op in torch_ops if not op.name.startswith(LEFT_OUT)]
-    if only:
-        ops = [op for op in ops if any(fnmatchcase(op.name, part) for part in only)]
-    return ops[share[0] :: share[1]]
+    return [op for op in ops if _wanted(op.name, only)][share[0] :: share[1]]
 
 
-def table(rows: list[Row], verbose: bool) -> str:
-    """The rows as text, and a line that counts them."""
-    lines = []
-    for row in sorted(rows, key=lambda row: (row.state(), row.name)):
-        meant = sum(note.startswith("meant") and "accepts" not in note for note in row.notes) if row.ours else 0
-        same = row.tried - row.differs - row.refuses - meant
-        refused = row.wrong_inputs - row.accepts - (row.meant - meant if row.ours else 0)
-        counts = f"{same}/{row.tried}, {refused}/{row.wrong_inputs}"
-        lines.append(f"{row.state():16s} {row.name:48s} {row.ours:40s} {counts if row.ours else ''}".rstrip())
-        lines += [f"    {note}" for note in (row.notes if verbose else row.notes[:2])]
-    words = Counter(row.state() for row in rows)
-    lines += [f"nothing was found that is meant so: {', '.join(r.names)}: {r.why}" for r in REASONS if not r.seen]
-    return "\n".join([*lines, ", ".join(f"{count} {word}" for word, count in sorted(words.items()))])
+def _wanted(name: str, only: list[str]) -> bool:
+    return not only or any(fnmatchcase(name, part) for part in only)
+
+
+def others(options: argparse.Namespace, share: tuple[int, int], torch: Any) -> tuple[list[Row], list[Reason]]:
+    """The rows of another table than that of operations, and what is meant in it."""
+    if options.attributes:
+        if options.write:
+            attributes.write(torch)
+        return [row for row in attributes.rows() if _wanted(row.name, options.only)], ATTRIBUTES
+    if options.optimisers:
+        return optimisers.rows(lambda name: _wanted(name, options.only), options.samples, share, torch), OPTIMISERS
+    if options.write:
+        modules.write(torch)
+    return modules.rows(lambda name: _wanted(name, options.only), options.samples, share, torch), MODULES
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -445,8 +291,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--share", default="0/1", metavar="I/N", help="every Nth operation, from the Ith")
     parser.add_argument("--json", metavar="PATH", help="where the rows go")
     parser.add_argument("--verbose", action="store_true", help="every difference, not the first two of each")
+    parser.add_argument("--modules", action="store_true", help="layers, not operations")
+    parser.add_argument("--optimisers", action="store_true", help="optimisers and schedules of the learning rate")
+    parser.add_argument("--attributes", action="store_true", help="attributes of tensors, beside a record")
     parser.add_argument("--names", action="store_true", help="which public names are here, or say what is used instead")
-    parser.add_argument("--write", action="store_true", help="with --names: write down those that are installed, first")
+    parser.add_argument(
+        "--write", action="store_true", help="with --names or --attributes: write down what is installed, first"
+    )
     options = parser.parse_args(arguments)
     if options.names:
         if options.write:
@@ -459,8 +310,13 @@ def main(arguments: list[str] | None = None) -> int:
 
     first, _, count = options.share.partition("/")
     warnings.simplefilter("ignore")
+    share = int(first), int(count)
+    if options.modules or options.optimisers or options.attributes:
+        found, among = others(options, share, torch)
+        print(table(found, options.verbose, among))
+        return int(any(row.state() not in ("same", "meant") for row in found))
     rows = []
-    for op in chosen(op_db, options.only, (int(first), int(count))):
+    for op in chosen(op_db, options.only, share):
         for generator in (random, np.random):
             generator.seed(0)
         torch.manual_seed(0)

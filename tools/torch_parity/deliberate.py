@@ -137,6 +137,39 @@ SIGNATURES = [
 ]  # fmt: skip
 """Arguments that are not PyTorch's on purpose: what ``tools/torch_parity/signatures.py`` finds."""
 
+MODULES = [
+    Reason(("CrossMapLRN2d",), r"differs .*(gradient|values)",
+           "PyTorch's running sum keeps the square of the first channel; its LocalResponseNorm agrees"),
+    Reason(("Hardsigmoid",), r"differs float64.*gradient", "the slope is 1/6; PyTorch's is 1/6 in float32"),
+    Reason(("LPPool*",), r"differs .*gradient.*nan is here 0", "where a norm is 0 its gradient is 0, not NaN"),
+    Reason(("*Loss", "PairwiseDistance", "CosineSimilarity"), r"differs .*text ",
+           "settings of losses and distances that were given are shown"),
+    Reason(("Transformer*", "MultiheadAttention"), r"differs .*text ",
+           "there are other parts in it than in PyTorch's: dropout is a number, projections are Linear"),
+    Reason(("Transformer*",), r"differs .*attribute (activation_relu|enable_nested|mask_check)",
+           "how PyTorch chooses its own fast path"),
+    Reason(("LinearCrossEntropyLoss",), r"(differs .*attribute|refuses .*there are no) options",
+           "the compiler decides what is cut into pieces"),
+    Reason(("Unflatten",), r"differs .*text .*torch.Size", "a torch.Size is a tuple here"),
+    Reason(("Embedding*",), r"accepts .*out of range", "what depends on values does not raise: rows of zeros"),
+    Reason(("NLLLoss",), r"accepts .*expected scalar type", "dtypes are promoted"),
+    Reason(("RNN", "GRU", "LSTM"), r"accepts .*does not match weight dtype", "dtypes are promoted"),
+]  # fmt: skip
+"""Layers that are not PyTorch's on purpose: what ``tools/torch_parity/modules.py`` finds."""
+
+OPTIMISERS: list[Reason] = []
+"""Optimisers and schedules that are not PyTorch's on purpose: what ``tools/torch_parity/optimisers.py`` finds."""
+ATTRIBUTES = [
+    Reason(("data",), r"differs .*a method", "tinygrad's method, which gives memory: detach() is what PyTorch's is"),
+    Reason(("nbytes",), r"differs .*a method", "tinygrad's method"),
+    Reason(("requires_grad",), r"differs .*False, here None", "None leaves open whether a gradient is wanted"),
+    Reason(("mT", "mH"), r"differs .*a matrix is wanted, got shape \(\)",
+           "the array API refuses a number; PyTorch means to"),
+    Reason(("grad_dtype", "layout", "name", "output_nr", "volatile", "is_ipu", "is_maia", "is_mkldnn", "is_mtia",
+            "is_sparse_csr", "is_vulkan", "is_xla", "is_xpu"), r"refuses ", "the error says what is used instead"),
+]  # fmt: skip
+"""Attributes of tensors that are not PyTorch's on purpose: what ``tools/torch_parity/attributes.py`` finds."""
+
 
 def reason(name: str, note: str, among: list[Reason] = REASONS) -> str | None:
     """Why an operation differs as a note says; None if that is not meant."""

@@ -10,6 +10,7 @@ import pytest
 
 from tg_frontend import Tensor, nn
 from tg_frontend.nn.applied import Applied
+from tg_frontend.nn.describing import shows
 
 KINDS: dict[str, Any] = {
     name: kind for name, kind in vars(nn).items() if inspect.isclass(kind) and issubclass(kind, Applied)
@@ -83,7 +84,8 @@ def test_a_layer_calls_its_method_and_says_what_it_was_made_with(name: str) -> N
     out_of = {"training": False} if "training" in inspect.signature(KINDS[name]._method).parameters else {}
     want = KINDS[name]._method(*tensors, **layer._settings(), **out_of)
     np.testing.assert_array_equal(layer(*tensors).numpy(), want.numpy())
-    assert repr(layer).startswith(f"{name}(") and all(f"{key}=" in repr(layer) for key in layer._given)
+    assert repr(layer) == f"{name}({layer.extra_repr()})"
+    assert shows(layer) is not None or all(f"{key}=" in repr(layer) for key in layer._given)
     assert all(getattr(layer, key) is value for key, value in layer._settings().items())
     assert nn.state.get_state_dict(layer) == {}
 

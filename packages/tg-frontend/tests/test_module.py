@@ -118,7 +118,7 @@ def test_dtypes_and_gradients() -> None:
     assert weight.grad is not None and model.offset.grad is None  # type: ignore[attr-defined]
     model.zero_grad()
     assert weight.grad is None
-    with pytest.raises(TypeError, match="a floating dtype is wanted, got int32"):
+    with pytest.raises(TypeError, match="a dtype of floats or complex numbers is wanted, got int32"):
         model.to("int32")
 
 

@@ -166,19 +166,17 @@ def test_layers_say_what_they_are() -> None:
             self.head = nn.Linear(4, 2, bias=False)
 
     assert repr(nn.Linear(3, 4)) == "Linear(in_features=3, out_features=4, bias=True)"
-    assert repr(nn.Conv2d(1, 2, 3, padding=1)) == (
-        "Conv2d(in_channels=1, out_channels=2, kernel_size=(3, 3), stride=1, padding=1, dilation=1, "
-        "groups=1, bias=True)"
-    )
-    assert repr(nn.Embedding(10, 4)) == "Embedding(vocab_size=10, embed_size=4, padding_idx=None)"
-    settings = "sz=4, eps=1e-05, affine=True, track_running_stats=True, momentum=0.1, bias=True"
+    assert repr(nn.Conv2d(1, 2, 3, padding=1)) == "Conv2d(1, 2, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))"
+    assert repr(nn.Embedding(10, 4, padding_idx=2)) == "Embedding(10, 4, padding_idx=2)"
+    settings = "4, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True"
     assert repr(nn.BatchNorm(4)) == f"BatchNorm({settings})"
+    assert nn.Linear(3, 4).extra_repr() == "in_features=3, out_features=4, bias=True"
     text = nn.describe(Block())
     assert text == (
         "Block(\n"
         "  (layers): [\n"
         "    (0): Linear(in_features=3, out_features=4, bias=True)\n"
-        "    (1): LayerNorm(normalized_shape=(4,), eps=1e-05, elementwise_affine=True, bias=True)\n"
+        "    (1): LayerNorm((4,), eps=1e-05, elementwise_affine=True, bias=True)\n"
         "    (2): Tensor.relu\n"
         "  ]\n"
         "  (head): Linear(in_features=4, out_features=2, bias=False)\n"

@@ -70,7 +70,9 @@ def test_every_public_name_stands_in_a_table() -> None:
 def test_what_is_bound_has_its_own_name_annotations_and_a_docstring() -> None:
     names = list(bound())
     assert len(names) > 200
-    assert problems(names, {name: inspect.unwrap(getattr(Tensor, name)) for name, _ in names}) == []
+    found: dict[str, Any] = {name: getattr(Tensor, name) for name, _ in names}
+    plain = {name: inspect.unwrap(getattr(f, "fget", f)) for name, f in found.items()}
+    assert problems(names, plain) == []
 
 
 def test_what_is_amiss_is_seen() -> None:

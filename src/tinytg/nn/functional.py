@@ -1,6 +1,8 @@
 """Functions of neural networks; see :mod:`tg_frontend.nn.functional`."""
 
 from tg_frontend.nn.functional import (
+    ScalingType,
+    SwizzleType,
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -52,6 +54,7 @@ from tg_frontend.nn.functional import (
     glu,
     grid_sample,
     group_norm,
+    grouped_mm,
     gumbel_softmax,
     hardshrink,
     hardsigmoid,
@@ -108,6 +111,7 @@ from tg_frontend.nn.functional import (
     rrelu,
     rrelu_,
     scaled_dot_product_attention,
+    scaled_mm,
     selu,
     selu_,
     sigmoid,
@@ -132,6 +136,8 @@ from tg_frontend.nn.functional import (
 )
 
 __all__ = [
+    "ScalingType",
+    "SwizzleType",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
@@ -183,6 +189,7 @@ __all__ = [
     "glu",
     "grid_sample",
     "group_norm",
+    "grouped_mm",
     "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
@@ -239,6 +246,7 @@ __all__ = [
     "rrelu",
     "rrelu_",
     "scaled_dot_product_attention",
+    "scaled_mm",
     "selu",
     "selu_",
     "sigmoid",

@@ -94,8 +94,8 @@ _HARMLESS: dict[str, tuple[object, ...]] = {
     "generator": (None,),
 }
 """Arguments of other libraries that say here what is so anyway, by their names, with those of their values that do."""
-_IGNORED = ("memory_format", "non_blocking", "compute_mode", "layout", "foreach", "fused", "capturable")
-"""Arguments of other libraries that are about speed alone, or about what there is one of here."""
+_IGNORED = ("memory_format", "non_blocking", "compute_mode", "layout", "foreach", "fused", "capturable", "_stacklevel")
+"""Arguments of other libraries that are about speed alone, about what there is one of here, or about warnings."""
 _REFUSED = {
     "generator": "one stream of random numbers serves a program: manual_seed(), get_rng_state(), set_rng_state()",
     "out": "results are not written into another tensor; use its assign() with the result",

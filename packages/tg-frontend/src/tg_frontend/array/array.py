@@ -7,9 +7,9 @@ from typing import TypeVar
 from tg_dtype import dtypes
 from tg_shape import sint
 
-from ..host import transfer
 from . import (
     arithmetic,
+    asking,
     bits,
     casts,
     comparison,
@@ -136,49 +136,17 @@ class Array(Base):
     chunk = joining.chunk
     unbind = joining.unbind
 
-    @property
-    def grad_fn(self) -> object:
-        """The function that this tensor is the result of, where a gradient flows through it; None for a leaf.
+    # *** what a tensor says of itself ***
 
-        Example:
-          >>> from tg_frontend import Tensor
-          >>> Tensor([1.0], requires_grad=True).grad_fn is None
-          True
-        """
-        return None if self.is_leaf else self._ctx
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element: the same as :meth:`element_size`.
-
-        Example:
-          >>> from tg_frontend import Tensor
-          >>> Tensor([1.0]).itemsize
-          4
-        """
-        return self.dtype.itemsize
-
-    @property
-    def is_cuda(self) -> bool:
-        """Whether the tensor is on a device of CUDA.
-
-        Example:
-          >>> from tg_frontend import Tensor
-          >>> Tensor([1.0], device="CPU").is_cuda
-          False
-        """
-        return self.device.partition(":")[0] == "CUDA"
-
-    @property
-    def is_cpu(self) -> bool:
-        """Whether the tensor is in the host's memory.
-
-        Example:
-          >>> from tg_frontend import Tensor
-          >>> Tensor([1.0], device="CPU").is_cpu
-          True
-        """
-        return transfer.is_addressable(self.device)
+    itemsize = property(asking.itemsize)
+    grad_fn = property(asking.grad_fn)
+    retains_grad = property(asking.retains_grad)
+    is_cuda = property(asking.is_cuda)
+    is_mps = property(asking.is_mps)
+    is_cpu = property(asking.is_cpu)
+    is_meta = property(asking.is_meta)
+    is_nested = property(asking.is_nested)
+    is_quantized = property(asking.is_quantized)
 
     @property
     def T(self) -> Self:

@@ -67,7 +67,11 @@ def _class_of(real: type[Any]) -> dict[str, Any]:
             if name in vars(Array) and name not in KEPT_OPERATORS and name not in body and name != "__hash__":
                 if callable(found) and name not in ("__init__", "__new__", "__slots__"):
                     body[name] = _refusing(name)
-        elif not name.startswith("_") and name not in KEPT and own not in KEPT:
+        elif name.startswith("_") or name in KEPT or own in KEPT:
+            continue
+        elif isinstance(found, property):
+            body[name] = property(_refusing(name))
+        else:
             body[name] = checked(_refusing(own), "Tensor")
     body.update(
         __new__=lambda cls, *args, **kwargs: real(*args, **kwargs),
@@ -96,6 +100,7 @@ def _class_of(real: type[Any]) -> dict[str, Any]:
         mT=property(lambda z: composed(*(part.mT for part in z._parts))),
         H=property(lambda z: conj(composed(*(part.H for part in z._parts)))),
         mH=property(lambda z: conj(composed(*(part.mH for part in z._parts)))),
+        is_leaf=property(lambda z: all(part.is_leaf for part in z._parts)),
         is_realized=property(lambda z: all(part.is_realized for part in z._parts)),
     )  # fmt: skip
     return body

@@ -82,6 +82,21 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     return out if bias is None else add(out, bias)
 
 
+def convolution(name: str) -> Callable[..., Any]:
+    """A convolution of complex signals, windows or both."""
+    product = bilinear(name)
+
+    def method(x: Any, weight: Any, bias: Any = None, *args: Any, **kwargs: Any) -> Any:
+        out = product(x, weight, None, *args, **kwargs)
+        return out if bias is None else add(out, tensor(bias, x, name).reshape((-1, *(1,) * (weight.ndim - 2))))
+
+    method.__name__ = name
+    return method
+
+
+CONVOLUTIONS = tuple(f"conv{way}{axes}d" for way in ("", "_transpose") for axes in (1, 2, 3))
+
+
 def _added(name: str) -> Callable[..., Any]:
     """``beta * x + alpha * (a product)``."""
     product: dict[str, Callable[[Any, Any], Any]] = {

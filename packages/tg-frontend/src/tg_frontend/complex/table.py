@@ -76,6 +76,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "vdot": products.vdot,
     "linear": products.linear,
     "einsum": products.einsum,
+    **{name: products.convolution(name) for name in products.CONVOLUTIONS},
     # creation
     **{name: creation.constant(name) for name in ("zeros", "ones", "empty", "eye", "arange")},
     "full": creation.full,
@@ -141,7 +142,8 @@ KEPT = frozenset(
     no_grad enable_grad set_grad_enabled train manual_seed get_rng_state set_rng_state sequential stft istft
     size numel element_size nbytes is_floating_point is_complex is_conj complex polar view_as_complex from_dlpack
     from_blob result_type real imag T mT H mH shape dtype device ndim grad requires_grad is_realized is_sparse lazydata
-    training is_neg broadcast_shapes
+    training is_neg broadcast_shapes is_leaf grad_fn retains_grad itemsize is_cuda is_mps is_cpu is_meta is_nested
+    is_quantized
     """.split()
 )
 """Public names whose meaning for complex numbers follows from others, or that have a property of their own."""

@@ -84,6 +84,12 @@ class _Live(list["ref[Holder]"]):
             finally:
                 self._sweeping.release()
 
+    def forget(self, tensor: Holder) -> None:
+        """Takes a tensor out, also while other threads add to it."""
+        with Uninterrupted(), self._sweeping:
+            seen = len(self)
+            self[:seen] = [r for r in self[:seen] if r() is not tensor]
+
 
 LIVE = _Live()
 """Every tensor that exists; add to it with :func:`enlist`, read it with :func:`live`."""
@@ -94,6 +100,11 @@ def enlist(tensor: Holder) -> None:
     LIVE.append(ref(tensor))
     if len(LIVE) > LIVE.limit:
         LIVE.sweep()
+
+
+def delist(tensor: Holder) -> None:
+    """Takes a tensor out of those that exist: from now on it is a pair of others, and holds no node itself."""
+    LIVE.forget(tensor)
 
 
 def live() -> list[Holder]:

@@ -30,6 +30,7 @@ class ReLU6(Applied):
     """
 
     _method = Tensor.relu6
+    min_val, max_val = 0.0, 6.0  # what it is a Hardtanh of
     in_place = True
 
 

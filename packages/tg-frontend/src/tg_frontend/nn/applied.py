@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspect import Parameter, Signature, signature
 
 from ..keywords import reached
+from .describing import settings_of, shows
 from .functional.ordered import ADDED, older_reduction
 from .module import Module
 
@@ -28,6 +29,7 @@ class Applied(Module):
     Attributes:
       positional: settings that may be given without their names, in this order, where that is not the method's.
       defaults: settings that are other ones here than in the method.
+      names: what PyTorch's layer calls its settings, where no method does, with the names here.
       inplace: whether the result is written to the input; for layers that take it.
 
     Raises:
@@ -36,6 +38,7 @@ class Applied(Module):
 
     _method: ClassVar[Callable[..., Any]]
     positional: ClassVar[tuple[str, ...] | None] = None
+    names: ClassVar[Mapping[str, str]] = {}
     in_place: ClassVar[bool] = False  # whether it takes ``inplace``
     inplace = False
     __signature__: ClassVar[Signature]
@@ -50,6 +53,8 @@ class Applied(Module):
         if twice := [key for key, known in spelled.items() if known in given]:
             raise TypeError(f"{name}: {twice[0]!r} is given twice")
         given.update({spelled[key]: value for key, value in kwargs.items()})
+        if twisted := [key for key, value in given.items() if isinstance(value, complex)]:
+            raise TypeError(f"{name}: {twisted[0]} is no complex number, got {given[twisted[0]]!r}")
         inplace = given.pop("inplace", False)
         older = given.pop("size_average", None), given.pop("reduce", None)
         if any(one is not None for one in older):
@@ -85,6 +90,22 @@ class Applied(Module):
                 for key in (*order, *(key for key in known if key not in order and key != "training"))
             ])  # fmt: skip
 
+    if not TYPE_CHECKING:  # who checks types is to see that a name is not there
+
+        def __getattr__(self, name: str) -> Any:
+            known = self._other_name(name)
+            return super().__getattr__(name) if known is None else vars(self)[known]
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            known = None if name in vars(self) else self._other_name(name)
+            super().__setattr__(known or name, value)
+
+    def _other_name(self, name: str) -> str | None:
+        """The setting that has another name in PyTorch's layer; None if that is none."""
+        names = vars(self).get("_known", ())
+        found = self.names.get(name) or (None if name.startswith("_") else reached(name, names))
+        return found if found in names else None
+
     @classmethod
     def _own(cls) -> list[Parameter]:
         """The arguments of the method that are settings."""
@@ -119,9 +140,39 @@ class Applied(Module):
         operands[0][...] = out
         return operands[0]
 
-    def __repr__(self) -> str:
+    def extra_repr(self) -> str:
+        """The settings that are shown: PyTorch's choice, else those that were given.
+
+        Example:
+          >>> from tg_frontend import nn
+          >>> nn.LeakyReLU(0.5).extra_repr()
+          'negative_slope=0.5'
+        """
+        if shows(self) is not None:
+            return settings_of(self)
         own = vars(self)
-        return f"{type(self).__name__}({', '.join(f'{key}={own[key]!r}' for key in self._given)})"
+        return ", ".join(f"{key}={own[key]!r}" for key in self._given)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.extra_repr()})"
+
+
+class Windowed(Applied):
+    """A pool, which remembers its windows as PyTorch's do: the stride where none was given, and numbers for each axis.
+
+    Attributes:
+      per_axis: how many numbers each setting of windows is remembered as; 0 where it stays as it was given.
+    """
+
+    per_axis: ClassVar[int] = 0
+
+    def _check(self) -> None:
+        own = vars(self)
+        if own.get("stride", 0) is None:
+            own["stride"] = own["kernel_size"]
+        for name in ("kernel_size", "stride", "padding", "output_size", "output_ratio"):
+            if self.per_axis and isinstance(own.get(name), (int, float)):
+                own[name] = (own[name],) * self.per_axis
 
 
 def _own_name(given: str, parameters: list[Parameter], layer: str) -> str:

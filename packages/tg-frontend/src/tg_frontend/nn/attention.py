@@ -62,6 +62,7 @@ class MultiheadAttention(Module):
         self.k_proj_weight = None if alike else _glorot(embed_dim, self.kdim)
         self.v_proj_weight = None if alike else _glorot(embed_dim, self.vdim)
         self.in_proj_bias = parameter(Tensor.zeros(3 * embed_dim)) if bias else None
+        self.head_dim = embed_dim // num_heads
         self.out_proj = Linear(embed_dim, embed_dim, bias)
         if bias:
             self.out_proj.bias = parameter(Tensor.zeros(embed_dim))

@@ -18,6 +18,14 @@ _MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "
 """What ``padding_mode`` is to :meth:`tg_frontend.Tensor.pad`."""
 
 
+def _amounts(padding: Any, axes: int) -> str | tuple[int, ...]:
+    """Padding as a layer remembers it: a word, or numbers, one an axis from one for all."""
+    if isinstance(padding, str):
+        return padding
+    amounts = (padding,) if isinstance(padding, int) else tuple(padding)
+    return amounts * axes if len(amounts) == 1 else amounts
+
+
 @layer_class
 class Conv(Layer):
     """A convolution over as many axes as ``kernel_size`` has.
@@ -43,6 +51,9 @@ class Conv(Layer):
     """
 
     _axes: ClassVar[int | None] = None  # over how many, where kernel_size does not tell
+    _numbers = "any"
+    transposed: ClassVar[bool] = False
+    output_padding: tuple[int, ...]
 
     def __init__(
         self,
@@ -64,13 +75,20 @@ class Conv(Layer):
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         axes = self._axes or (1 if isinstance(kernel_size, int) else len(kernel_size))
         kernel = per_axis(kernel_size, axes, f"{what}: kernel_size", 1)
-        self.kernel_size, self.stride, self.dilation = kernel, stride, dilation
-        if isinstance(padding, str):
-            padding = same_padding(padding, kernel, stride, dilation, what)
-        self.padding, self.padding_mode = padding, padding_mode
-        inputs = in_channels // groups
+        self.kernel_size, self.padding_mode = kernel, padding_mode
+        self.stride = per_axis(stride, axes, f"{what}: stride", 1)
+        self.dilation = per_axis(dilation, axes, f"{what}: dilation", 1)
+        self.padding: str | tuple[int, ...] = _amounts(padding, axes)
+        self._around()
+        self.output_padding, inputs = (0,) * axes, in_channels // groups
         self.weight = self._windows(out_channels, inputs)
         self.bias = for_sums(out_channels, terms=inputs * math.prod(kernel)) if bias else None
+
+    def _around(self) -> Any:
+        """How many elements stand before and after each axis."""
+        if not isinstance(self.padding, str):
+            return self.padding
+        return same_padding(self.padding, self.kernel_size, self.stride, self.dilation, type(self).__name__)
 
     def _windows(self, count: int, channels: int) -> Tensor:
         """So many windows of weights, each over so many channels: an output is the sum over one of them."""
@@ -78,7 +96,7 @@ class Conv(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         """shape (batch, in_channels, *spatial) to (batch, out_channels, *counts); both may lack the batch."""
-        around: Any = self.padding
+        around = self._around()
         if self.padding_mode != "zeros":
             pairs = paddings(around, len(self.kernel_size), type(self).__name__)
             x = x.pad([None] * (x.ndim - len(pairs)) + pairs, mode=_MODES[self.padding_mode])
@@ -103,6 +121,8 @@ class ConvTranspose(Conv):
       ValueError: if the channels do not divide by the groups, or ``padding_mode`` is another one.
     """
 
+    transposed = True
+
     def __init__(
         self,
         in_channels: int,
@@ -120,13 +140,14 @@ class ConvTranspose(Conv):
             raise ValueError(f"{type(self).__name__}: padding_mode {padding_mode!r}; only zeros are added")
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
         self.weight = self._windows(in_channels, out_channels // groups)
-        self.output_padding = output_padding
+        what = f"{type(self).__name__}: output_padding"
+        self.output_padding = per_axis(output_padding, len(self.kernel_size), what, 0)
 
     def forward(self, x: Tensor) -> Tensor:
         """shape (batch, in_channels, *spatial) to (batch, out_channels, *spatial'); both may lack the batch."""
         return x.conv_transpose2d(
             self.weight, self.bias, groups=self.groups, stride=self.stride, dilation=self.dilation,
-            padding=self.padding, output_padding=self.output_padding,
+            padding=self._around(), output_padding=self.output_padding,
         )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from inspect import unwrap
+from inspect import signature, unwrap
 
 from ..array.printing import number_of
 from ..tensor import Tensor
 from .state import parts_of
+from .texts import SHOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,8 +52,40 @@ def _arguments(obj: Any) -> str:
     return ", ".join(shown)
 
 
+def shows(obj: Any) -> str | None:
+    """Which settings of a layer are shown, as :mod:`.texts` says; None if it says nothing."""
+    return next((SHOWN[kind.__name__] for kind in type(obj).__mro__ if kind.__name__ in SHOWN), None)
+
+
+def settings_of(obj: Any) -> str:
+    """What the text of a layer shows between its parentheses: PyTorch's choice, else what it was made with."""
+    spec = shows(obj)
+    if spec is None:
+        return _arguments(obj)
+    usual = {name: one.default for name, one in signature(type(obj)).parameters.items()}
+    shown = []
+    for item in spec.split():
+        name = item.strip("*?!")
+        value: Any = getattr(obj, name, None)
+        if name == "bias":
+            value = value is not None and value is not False
+        if isinstance(value, Tensor) and value.numel() == 1:
+            value = number_of(value)
+        if "?" in item and _each(value) == _each(usual.get(name, 0)):
+            continue
+        text = repr(value) if "!" in item else str(value)
+        shown.append(text if "*" in item else f"{name}={text}")
+    return ", ".join(shown)
+
+
+def _each(value: Any) -> Any:
+    """One number where it is the same for each axis."""
+    alike = isinstance(value, (tuple, list)) and value and all(part == value[0] for part in value)
+    return value[0] if alike else value
+
+
 def _layer_text(self: Any) -> str:
-    return f"{type(self).__name__}({_arguments(self)})"
+    return f"{type(self).__name__}({self.extra_repr()})"
 
 
 def _optimizer_text(self: Any) -> str:
@@ -65,6 +98,8 @@ def _optimizer_text(self: Any) -> str:
 def described(kind: C) -> C:
     """A class of layers or optimisers that says what it was made with."""
     setattr(kind, "__repr__", _optimizer_text if hasattr(kind, "schedule_step") else _layer_text)  # noqa: B010
+    if not hasattr(kind, "schedule_step") and "extra_repr" not in vars(kind):
+        setattr(kind, "extra_repr", settings_of)  # noqa: B010
     setattr(kind, "_tree", False)  # noqa: B010
     return kind
 
@@ -80,7 +115,7 @@ def describe(model: Any) -> str:
       >>> print(nn.describe([nn.Linear(2, 3), nn.RMSNorm(3)]))
       [
         (0): Linear(in_features=2, out_features=3, bias=True)
-        (1): RMSNorm(dim=3, eps=None, elementwise_affine=True)
+        (1): RMSNorm((3,), eps=None, elementwise_affine=True)
       ]
     """
     return "\n".join(_lines("", model, ""))

@@ -31,6 +31,8 @@ class Linear(Layer):
       (2, 5)
     """
 
+    _numbers = "any"
+
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         self.in_features, self.out_features = in_features, out_features
         self.weight = for_sums(out_features, in_features, terms=in_features)
@@ -75,6 +77,7 @@ class Embedding(Layer):
     ) -> None:  # fmt: skip
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         self.vocab_size, self.embed_size, self.sparse = vocab_size, embed_size, sparse
+        self.num_embeddings, self.embedding_dim = vocab_size, embed_size  # PyTorch's names
         self.padding_idx = None if padding_idx is None else padding_row(padding_idx, vocab_size, "Embedding")
         self.weight = for_lookups(vocab_size, embed_size)
         if self.padding_idx is not None:

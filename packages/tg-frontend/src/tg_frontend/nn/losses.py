@@ -121,7 +121,7 @@ class CrossEntropyLoss(Applied):
       Tensor(0.1269)
     """
 
-    _method = Tensor.cross_entropy
+    _method = functional.cross_entropy
     positional = ("weight", "size_average", "ignore_index", "reduce", "reduction", "label_smoothing")
 
 
@@ -268,6 +268,7 @@ class PairwiseDistance(Applied):
     """
 
     _method = Tensor.pairwise_distance
+    names = {"norm": "p"}
 
 
 class CTCLoss(Applied):

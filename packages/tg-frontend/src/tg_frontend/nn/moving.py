@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..array.writing import adopt
+from ..memory.realization import delist
 from ..tensor import Tensor
 from .uninitialized import Uninitialized
 
@@ -29,5 +30,24 @@ def move(tensor: Tensor, device: str | None, dtype: DType | None) -> None:
     new = tensor.detach()
     new = new if dtype is None else new.cast(dtype)
     new = new if device is None else new.to(device)
-    if new.dtype is not tensor.dtype or new.device != tensor.device:
-        adopt(tensor, new)
+    if new.dtype is tensor.dtype and new.device == tensor.device:
+        return
+    if new.is_complex() and not tensor.is_complex():
+        _turn(tensor, new)
+        return
+    for part, moved in zip(tensor._floats(), new._floats(), strict=True):
+        adopt(part, moved)
+
+
+def _turn(tensor: Tensor, value: Tensor) -> None:
+    """Makes this very object the complex tensor that ``value`` is, whose parts are learnt as it was."""
+    wish, learnt = tensor.requires_grad, hasattr(tensor, "_parameter")
+    delist(tensor)
+    tensor.grad = tensor._ctx = tensor._home = tensor._place = None
+    del tensor._lazy
+    tensor.__class__ = type(value)
+    tensor._parts = value._parts
+    for part in tensor._parts:
+        part.requires_grad = wish
+        if learnt:
+            part._parameter = True

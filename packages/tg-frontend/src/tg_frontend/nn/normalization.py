@@ -128,12 +128,15 @@ class BatchNorm(_Running):
         """shape (batch, channels, …) to the same.
 
         Raises:
-          ValueError: if axis 1 has another number of channels, or there are more or fewer axes than the class takes.
+          ValueError: if axis 1 has another number of channels, there are more or fewer axes than the class takes, or
+            ``eps`` is not positive in training.
         """
         what = type(self).__name__
         if self._ranks and x.ndim not in self._ranks:
             raise ValueError(f"{what}: input of shape {x.shape}; {' or '.join(map(str, self._ranks))} axes are wanted")
         _channels(x, self.sz, what)
+        if Tensor.training and not self.eps > 0:
+            raise ValueError(f"{what}: eps is positive in training, got {self.eps}")
         if Tensor.training and self._ranks and (prod(x.shape) == x.shape[1] != 0):
             raise ValueError(f"{what}: input of shape {x.shape} has one value a channel; training takes more")
         mean, var = self.calc_stats(x)

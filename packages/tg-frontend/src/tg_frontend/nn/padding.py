@@ -22,6 +22,7 @@ class Pad(Layer):
       ValueError: if there are more or fewer numbers than sides.
     """
 
+    _numbers = "any"
     _axes: ClassVar[int]
     _mode: ClassVar[str] = "constant"
     value: float = 0
@@ -43,9 +44,6 @@ class Pad(Layer):
                 f"{type(self).__name__}: input of shape {x.shape}; ([batch,] channels and {self._axes} more axes) fits"
             )
         return x.pad(self.padding, self._mode, self.value)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(padding={self.padding})"
 
 
 class ZeroPad1d(Pad):

@@ -6,6 +6,7 @@ from tg_dtype import DType, dtypes
 
 from ..array.writing import adopt
 from ..tensor import Tensor
+from .initial import LEARNT
 from .moving import move
 from .state import get_parameters
 from .uninitialized import Uninitialized
@@ -18,33 +19,50 @@ if TYPE_CHECKING:
 class Placed:
     """A module's tensors moved to devices, and cast."""
 
-    def to(self, *wanted: Any, device: str | None = None, dtype: Any = None) -> Self:
-        """Moves all tensors to a device, and casts the floating ones to a dtype. Returns the model.
+    def to(
+        self, *wanted: Any, device: str | None = None, dtype: Any = None, non_blocking: bool = False,
+        memory_format: Any = None,
+    ) -> Self:  # fmt: skip
+        """Moves all tensors to a device, and casts those of floats to a dtype. Returns the model.
+
+        A complex dtype makes complex parameters of those of floats.
 
         Args:
-          wanted: a device and a floating dtype, or one of both.
+          wanted: a device and a dtype of floats or complex numbers, or one of both; or a tensor, for both of its.
+          device: where they are moved.
+          dtype: what they are cast to.
+          non_blocking: of no effect.
+          memory_format: of no effect: there is one.
 
         Raises:
-          TypeError: if the dtype is no floating one.
+          TypeError: if the dtype is one of integers, or one of floats for a model with complex tensors.
 
         Example:
           >>> from tg_frontend import nn
-          >>> _ = nn.Module().to("float16")
+          >>> nn.Linear(2, 3).to("complex64").weight.dtype
+          dtypes.complex64
         """
         for one in wanted:
-            if isinstance(one, str) and not hasattr(dtypes, one):
+            if isinstance(one, Tensor):
+                device, dtype = one.device, one.dtype
+            elif isinstance(one, str) and not hasattr(dtypes, one):
                 device = one
-            else:
+            elif not isinstance(one, bool):  # which is non_blocking
                 dtype = one
         kind = None if dtype is None else Tensor.zeros(0).cast(dtype).dtype
-        if kind is not None and kind.kind != "float":
-            raise TypeError(f"to: a floating dtype is wanted, got {kind.name}")
-        for tensor in get_parameters(self):
-            move(tensor, device, kind if tensor.dtype.kind == "float" else None)
+        if kind is not None and kind.kind not in LEARNT:
+            raise TypeError(f"to: a dtype of floats or complex numbers is wanted, got {kind.name}")
+        tensors = get_parameters(self)
+        if kind is not None and kind.kind == "float" and any(tensor.dtype.kind == "complex" for tensor in tensors):
+            raise TypeError(f"to: complex tensors would lose their imaginary parts as {kind.name}")
+        for tensor in tensors:
+            move(tensor, device, kind if tensor.dtype.kind in LEARNT else None)
         return self
 
     def _cast(self, kind: DType) -> Self:
-        return self.to(dtype=kind)
+        for tensor in get_parameters(self):
+            move(tensor, None, kind if tensor.dtype.kind == "float" else None)
+        return self
 
     def half(self) -> Self:
         """As ``to("float16")``.
@@ -139,5 +157,6 @@ class Placed:
             if isinstance(tensor, Uninitialized):
                 tensor._noted(device, None)
             else:
-                adopt(tensor, Tensor.empty(*tensor.shape, dtype=tensor.dtype, device=device))
+                for part in tensor._floats():
+                    adopt(part, Tensor.empty(*part.shape, dtype=part.dtype, device=device))
         return self

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from . import functional
-from .applied import Applied
+from .applied import Applied, Windowed
 
 
-class MaxPool1d(Applied):
+class MaxPool1d(Windowed):
     """The maximum of each window of one axis. See :func:`tg_frontend.nn.functional.max_pool1d`.
 
     Example:
@@ -19,7 +19,7 @@ class MaxPool1d(Applied):
     positional = ("kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode")
 
 
-class MaxPool3d(Applied):
+class MaxPool3d(Windowed):
     """The maximum of each window of three axes. See :func:`tg_frontend.nn.functional.max_pool3d`.
 
     Example:
@@ -32,7 +32,7 @@ class MaxPool3d(Applied):
     positional = ("kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode")
 
 
-class AvgPool1d(Applied):
+class AvgPool1d(Windowed):
     """The mean of each window of one axis. See :func:`tg_frontend.nn.functional.avg_pool1d`.
 
     Example:
@@ -42,9 +42,10 @@ class AvgPool1d(Applied):
     """
 
     _method = functional.avg_pool1d
+    per_axis = 1
 
 
-class AvgPool3d(Applied):
+class AvgPool3d(Windowed):
     """The mean of each window of three axes. See :func:`tg_frontend.nn.functional.avg_pool3d`.
 
     Example:
@@ -56,7 +57,7 @@ class AvgPool3d(Applied):
     _method = functional.avg_pool3d
 
 
-class MaxUnpool1d(Applied):
+class MaxUnpool1d(Windowed):
     """Maxima put back where a pool of one axis found them. See :func:`tg_frontend.nn.functional.max_unpool1d`.
 
     Example:
@@ -67,10 +68,11 @@ class MaxUnpool1d(Applied):
     """
 
     _method = functional.max_unpool1d
+    per_axis = 1
     positional = ("kernel_size", "stride", "padding")
 
 
-class MaxUnpool2d(Applied):
+class MaxUnpool2d(Windowed):
     """Maxima put back where a pool of two axes found them. See :func:`tg_frontend.nn.functional.max_unpool2d`.
 
     Example:
@@ -81,10 +83,11 @@ class MaxUnpool2d(Applied):
     """
 
     _method = functional.max_unpool2d
+    per_axis = 2
     positional = ("kernel_size", "stride", "padding")
 
 
-class MaxUnpool3d(Applied):
+class MaxUnpool3d(Windowed):
     """Maxima put back where a pool of three axes found them. See :func:`tg_frontend.nn.functional.max_unpool3d`.
 
     Example:
@@ -95,6 +98,7 @@ class MaxUnpool3d(Applied):
     """
 
     _method = functional.max_unpool3d
+    per_axis = 3
     positional = ("kernel_size", "stride", "padding")
 
 
@@ -207,7 +211,7 @@ class LPPool3d(Applied):
     _method = functional.lp_pool3d
 
 
-class FractionalMaxPool2d(Applied):
+class FractionalMaxPool2d(Windowed):
     """The maxima of windows of two axes that lie where random numbers say. See
     :func:`tg_frontend.nn.functional.fractional_max_pool2d`.
 
@@ -218,9 +222,10 @@ class FractionalMaxPool2d(Applied):
     """
 
     _method = functional.fractional_max_pool2d
+    per_axis = 2
 
 
-class FractionalMaxPool3d(Applied):
+class FractionalMaxPool3d(Windowed):
     """The maxima of windows of three axes that lie where random numbers say. See
     :func:`tg_frontend.nn.functional.fractional_max_pool3d`.
 
@@ -231,3 +236,4 @@ class FractionalMaxPool3d(Applied):
     """
 
     _method = functional.fractional_max_pool3d
+    per_axis = 3

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from ..tensor import Tensor
 from ..transform.scan import scan
+from .functional.sizes import positive
 from .initial import for_sums
 from .layering import layer_class
 from .module import Module
@@ -263,10 +264,12 @@ class RNNBase(Module):
         if mode not in _GATES:
             raise ValueError(f"{name}: mode {mode!r}; there are {', '.join(_GATES)}")
         self.mode, gates = mode, _GATES[mode]
+        positive(name, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        for what, answer in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(answer, bool):
+                raise TypeError(f"{name}: {what} is True or False, got {answer!r}")
         if not 0 <= dropout <= 1:
             raise ValueError(f"{name}: dropout is from 0 to 1, got {dropout}")
-        if num_layers < 1 or hidden_size < 1:
-            raise ValueError(f"{name}: at least one layer and one hidden unit, got {num_layers} and {hidden_size}")
         if not 0 <= proj_size < hidden_size:
             raise ValueError(f"{name}: proj_size is below hidden_size, got {proj_size} and {hidden_size}")
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers

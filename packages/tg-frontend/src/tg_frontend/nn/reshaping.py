@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..tensor import Tensor
-from .applied import Applied
+from . import functional
+from .applied import Applied, Windowed
 from .functional.dropping import probability
 
 
@@ -50,7 +51,7 @@ class Dropout(Applied):
         probability(vars(self)["p"], "Dropout")
 
 
-class MaxPool2d(Applied):
+class MaxPool2d(Windowed):
     """The maximum of each window of two axes. See :meth:`tg_frontend.Tensor.max_pool2d`.
 
     Example:
@@ -59,11 +60,11 @@ class MaxPool2d(Applied):
       (1, 1, 2, 2)
     """
 
-    _method = Tensor.max_pool2d
+    _method = functional.max_pool2d
     positional = ("kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode")
 
 
-class AvgPool2d(Applied):
+class AvgPool2d(Windowed):
     """The mean of each window of two axes. See :meth:`tg_frontend.Tensor.avg_pool2d`.
 
     Example:
@@ -72,5 +73,5 @@ class AvgPool2d(Applied):
       (1, 1, 2, 2)
     """
 
-    _method = Tensor.avg_pool2d
+    _method = functional.avg_pool2d
     positional = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")

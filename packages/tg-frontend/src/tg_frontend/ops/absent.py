@@ -20,16 +20,16 @@ _GROUPS = {
     "crow_indices col_indices ccol_indices row_indices sparse_mask sparse_resize_ sparse_resize_and_clear_ smm "
     "sspaddmm is_sparse_csr resize_as_sparse_ layout",
     _QUANTISED: "dequantize int_repr q_scale q_zero_point q_per_channel_axis q_per_channel_scales "
-    "q_per_channel_zero_points qscheme is_quantized",
+    "q_per_channel_zero_points qscheme",
     _STORAGE: "storage untyped_storage storage_type set_ resize resize_ resize_as resize_as_ is_set_to "
     "new_empty_strided data_ptr const_data_ptr",
     _ELEMENTWISE: "apply_ map_ map2_",
-    _DEVICE: "is_meta is_mps is_xla is_xpu is_ipu is_maia is_mkldnn is_mtia is_vulkan ipu xpu mtia to_mkldnn",
+    _DEVICE: "is_xla is_xpu is_ipu is_maia is_mkldnn is_mtia is_vulkan ipu xpu mtia to_mkldnn",
     _LAYOUT: "strides flags base ctypes dim_order setflags getfield setfield byteswap",
     "work on a device is not in streams that one chooses": "record_stream",
     "memory of the host is shared with processes by files and DLPack": "is_shared share_memory_ is_pinned pin_memory",
     "axes have no names": "name names refine_names align_to align_as rename rename_ has_names",
-    "tensors are not nested: pad them to one shape": "is_nested to_padded_tensor",
+    "tensors are not nested: pad them to one shape": "to_padded_tensor",
     "it is numpy().tobytes(), or numpy().tofile(file)": "tobytes tofile",
     "it is clone()": "copy",
     "it is cast(dtype)": "astype",
@@ -52,7 +52,6 @@ _GROUPS = {
     "it is linalg.solve": "solve",
     "it is linalg.matrix_rank": "matrix_rank",
     "it is linalg.multi_dot": "chain_matmul",
-    "retain_grad() asks for it": "retains_grad",
     "inference is Tensor.no_grad()": "is_inference volatile",
     "a gradient has its tensor's dtype": "grad_dtype",
     "an index in square brackets, or index_put()": "index",

@@ -83,7 +83,7 @@ def hardswish(x: A) -> A:
     return (x >= 3).where(x, near * (near + 3) * (1 / 6))
 
 
-def hardtanh(x: A, min_val: float = -1, max_val: float = 1) -> A:
+def hardtanh(x: A, min_val: float = -1.0, max_val: float = 1.0) -> A:
     """x between two bounds; of integers, those are truncated.
 
     Raises:

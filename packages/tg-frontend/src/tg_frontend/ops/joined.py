@@ -124,6 +124,11 @@ def tensor_split(x: A, indices: int | Sequence[int] | A, dim: int = 0) -> tuple[
     )  # fmt: skip
 
 
+def _places(indices: Any, more: tuple[int, ...]) -> Any:
+    """Positions that were given one by one as a list of them; a single number is one of parts."""
+    return (indices, *more) if more else indices
+
+
 def _split_along(x: A, indices: int | Sequence[int], axis: int, what: str) -> tuple[A, ...]:
     if x.ndim <= axis:
         raise ValueError(f"{what}: a tensor of at least {axis + 1} axes is wanted, got shape {x.shape}")
@@ -132,8 +137,10 @@ def _split_along(x: A, indices: int | Sequence[int], axis: int, what: str) -> tu
     return tensor_split(x, indices, axis)
 
 
-def hsplit(x: A, indices: int | Sequence[int]) -> tuple[A, ...]:
+def hsplit(x: A, indices: int | Sequence[int], *more: int) -> tuple[A, ...]:
     """Parts along the second axis, of a vector along the first: so many equal ones, or cut at positions.
+
+    Positions may be given one by one: ``x.hsplit(1, 3)``.
 
     Raises:
       ValueError: if there is no such axis, or it is no such number of equal parts.
@@ -143,11 +150,13 @@ def hsplit(x: A, indices: int | Sequence[int]) -> tuple[A, ...]:
       >>> [part.tolist() for part in Tensor([[1, 2], [3, 4]]).hsplit(2)]
       [[[1], [3]], [[2], [4]]]
     """
-    return _split_along(x, indices, 0 if x.ndim == 1 else 1, "hsplit")
+    return _split_along(x, _places(indices, more), 0 if x.ndim == 1 else 1, "hsplit")
 
 
-def vsplit(x: A, indices: int | Sequence[int]) -> tuple[A, ...]:
+def vsplit(x: A, indices: int | Sequence[int], *more: int) -> tuple[A, ...]:
     """Parts along the first axis of two or more: so many equal ones, or cut at positions.
+
+    Positions may be given one by one.
 
     Raises:
       ValueError: if there are fewer than two axes, or the first is no such number of equal parts.
@@ -159,11 +168,13 @@ def vsplit(x: A, indices: int | Sequence[int]) -> tuple[A, ...]:
     """
     if x.ndim < 2:
         raise ValueError(f"vsplit: a tensor of at least 2 axes is wanted, got shape {x.shape}")
-    return _split_along(x, indices, 0, "vsplit")
+    return _split_along(x, _places(indices, more), 0, "vsplit")
 
 
-def dsplit(x: A, indices: int | Sequence[int]) -> tuple[A, ...]:
+def dsplit(x: A, indices: int | Sequence[int], *more: int) -> tuple[A, ...]:
     """Parts along the third axis: so many equal ones, or cut at positions.
+
+    Positions may be given one by one.
 
     Raises:
       ValueError: if there are fewer than three axes, or the third is no such number of equal parts.
@@ -173,7 +184,7 @@ def dsplit(x: A, indices: int | Sequence[int]) -> tuple[A, ...]:
       >>> [part.tolist() for part in Tensor([[[1, 2]]]).dsplit(2)]
       [[[[1]]], [[[2]]]]
     """
-    return _split_along(x, indices, 2, "dsplit")
+    return _split_along(x, _places(indices, more), 2, "dsplit")
 
 
 def block_diag(x: A, *others: Any) -> A:

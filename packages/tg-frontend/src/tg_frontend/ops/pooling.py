@@ -59,7 +59,12 @@ def _axes(kernel_size: Numbers) -> int:
     return 2 if isinstance(kernel_size, int) else len(kernel_size)
 
 
-def _check_rank(x: A, n: int, what: str) -> None:
+def check_rank(x: A, n: int, what: str) -> None:
+    """Sees to it that a tensor has ([batch,] channels and ``n`` axes more).
+
+    Raises:
+      ValueError: if it has another number of axes.
+    """
     if x.ndim not in (n + 1, n + 2):
         raise ValueError(f"{what}: input of shape {x.shape}; ([batch,] channels and {n} more axes) is wanted")
 
@@ -157,34 +162,45 @@ def avg_pool2d(
       Tensor([[3.]])
     """
     n = _axes(kernel_size)
-    return _avg_pool(
+    return window_means(
         x, n, kernel_size, stride, dilation, padding, ceil_mode, count_include_pad, divisor_override, "avg_pool2d"
     )
 
 
-def _avg_pool(
+def window_means(
     x: A, n: int, kernel_size: Numbers, stride: Any, dilation: Numbers, padding: Any, ceil_mode: bool,
-    count_include_pad: bool, divisor_override: int | None, what: str,
+    count_include_pad: bool, divisor_override: int | None, what: str, truncated: bool = False,
 ) -> A:  # fmt: skip
+    """The mean of each window of the last ``n`` axes; with ``truncated`` those of integers are cut to integers.
+
+    Raises:
+      ValueError: if no window fits, or the divisor is 0.
+    """
     arguments = _pool_arguments(x, n, kernel_size, stride, dilation, padding, ceil_mode, what)
     kernel, steps, gaps, pads, whole = arguments
     lead = [(0, 0)] * (x.ndim - n)
     axes = tuple(range(x.ndim, x.ndim + n))
-    x = floating(x)
+    kind = x.dtype
+    mode = "trunc" if truncated and dtypes.is_int(kind) else None
+    x = floating(x) if mode is None else x
+
+    def mean(total: A, count: Any) -> A:
+        return total / count if mode is None else total.div(count, rounding_mode=mode).cast(kind)
+
     total = windows(x.pad([*lead, *whole]), kernel, steps, gaps).sum(axes)
     if divisor_override is not None:
         if divisor_override == 0:
             raise ValueError(f"{what}: divisor_override is 0")
-        return total / divisor_override
+        return mean(total, divisor_override)
     if whole == pads and (count_include_pad or all(p == (0, 0) for p in pads)):
-        return total / math.prod(kernel)
+        return mean(total, math.prod(kernel))
     ones = ones_like(x.detach())
     if count_include_pad:
         ones = ones.pad([*lead, *pads], value=1)
         ones = ones.pad([*lead, *((0, w[1] - p[1]) for w, p in zip(whole, pads, strict=True))])
     else:
         ones = ones.pad([*lead, *whole])
-    return total / windows(ones, kernel, steps, gaps).sum(axes)
+    return mean(total, windows(ones, kernel, steps, gaps).sum(axes))
 
 
 def max_unpool2d(
@@ -272,7 +288,7 @@ def max_pool1d(
       Tensor([[4., 3.]])
     """
     what = "max_pool1d"
-    _check_rank(x, 1, what)
+    check_rank(x, 1, what)
     return _max_pool(x, 1, kernel_size, stride, dilation, padding, ceil_mode, return_indices, what)
 
 
@@ -297,8 +313,8 @@ def avg_pool1d(
       Tensor([[2.5, 2.5]])
     """
     what = "avg_pool1d"
-    _check_rank(x, 1, what)
-    return _avg_pool(x, 1, kernel_size, stride, 1, padding, ceil_mode, count_include_pad, None, what)
+    check_rank(x, 1, what)
+    return window_means(x, 1, kernel_size, stride, 1, padding, ceil_mode, count_include_pad, None, what)
 
 
 def max_unpool1d(
@@ -326,7 +342,7 @@ def max_unpool1d(
       Tensor([[0., 4., 0., 3.]])
     """
     what = "max_unpool1d"
-    _check_rank(x, 1, what)
+    check_rank(x, 1, what)
     return _max_unpool(x, 1, indices, kernel_size, stride, 1, padding, output_size, what)
 
 
@@ -355,7 +371,7 @@ def max_pool3d(
       Tensor([4., 3.])
     """
     what = "max_pool3d"
-    _check_rank(x, 3, what)
+    check_rank(x, 3, what)
     return _max_pool(x, 3, kernel_size, stride, dilation, padding, ceil_mode, return_indices, what)
 
 
@@ -381,8 +397,8 @@ def avg_pool3d(
       Tensor([2.5, 2.5])
     """
     what = "avg_pool3d"
-    _check_rank(x, 3, what)
-    return _avg_pool(x, 3, kernel_size, stride, 1, padding, ceil_mode, count_include_pad, divisor_override, what)
+    check_rank(x, 3, what)
+    return window_means(x, 3, kernel_size, stride, 1, padding, ceil_mode, count_include_pad, divisor_override, what)
 
 
 def max_unpool3d(
@@ -410,5 +426,5 @@ def max_unpool3d(
       Tensor([0., 4., 0., 3.])
     """
     what = "max_unpool3d"
-    _check_rank(x, 3, what)
+    check_rank(x, 3, what)
     return _max_unpool(x, 3, indices, kernel_size, stride, 1, padding, output_size, what)

@@ -34,7 +34,7 @@ def _norm_along(x: A, p: float, axis: int, keepdim: bool) -> A:
     if math.isinf(p):
         return size.max(axis, keepdim) if p > 0 else size.min(axis, keepdim)
     if p == 0:
-        return size.ne(0).cast(x.dtype).sum(axis, keepdim)
+        return size.ne(0).where(1, size).sum(axis, keepdim)  # whose gradient is 0, as that of a size at 0 is
     if p == 1:
         return size.sum(axis, keepdim)
     total = (x * x if p == 2 else size.pow(p)).sum(axis, keepdim)

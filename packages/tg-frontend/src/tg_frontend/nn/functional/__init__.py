@@ -35,7 +35,7 @@ from ...ops.elementary import tanh
 from ...ops.gather_scatter import one_hot
 from ...ops.loss import nll_loss
 from ...ops.normalization import normalize
-from ...ops.pooling import avg_pool1d, avg_pool3d, max_pool1d, max_pool3d, max_unpool1d, max_unpool3d
+from ...ops.pooling import max_pool1d, max_pool3d, max_unpool1d, max_unpool3d
 from ...ops.ranking import (
     cosine_embedding_loss,
     hinge_embedding_loss,
@@ -61,7 +61,9 @@ from .adaptive import (
     lp_pool3d,
 )
 from .arranged import (
+    avg_pool1d,
     avg_pool2d,
+    avg_pool3d,
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     conv2d,
@@ -90,6 +92,7 @@ from .dropping import (
 )
 from .fractional import fractional_max_pool2d, fractional_max_pool3d
 from .grids import affine_grid, grid_sample
+from .grouped import ScalingType, SwizzleType, grouped_mm, scaled_mm
 from .indexed import (
     adaptive_max_pool1d_with_indices,
     adaptive_max_pool2d_with_indices,
@@ -109,6 +112,8 @@ from .sequences import conv_tbc
 from .written import celu_, elu_, hardtanh_, leaky_relu_, relu_, rrelu_, selu_, threshold_
 
 __all__ = [
+    "ScalingType",
+    "SwizzleType",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
@@ -160,6 +165,7 @@ __all__ = [
     "glu",
     "grid_sample",
     "group_norm",
+    "grouped_mm",
     "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
@@ -216,6 +222,7 @@ __all__ = [
     "rrelu",
     "rrelu_",
     "scaled_dot_product_attention",
+    "scaled_mm",
     "selu",
     "selu_",
     "sigmoid",
@@ -240,8 +247,12 @@ __all__ = [
 ]
 
 arrange(globals())
-_OFFERED = [name for name in __all__ if name not in ORDERS]
-offered(globals(), _OFFERED, "functional", {"linear": "any", "pad": "both", "sigmoid": "both", "tanh": "both"})
+_OFFERED = [name for name in __all__ if name not in ORDERS and name not in ("ScalingType", "SwizzleType")]
+_NUMBERS = {
+    **dict.fromkeys(("linear", "conv2d", "conv_transpose2d", "bilinear"), "any"),
+    **dict.fromkeys("conv1d conv3d conv_transpose1d conv_transpose3d pad sigmoid tanh".split(), "both"),
+}
+offered(globals(), _OFFERED, "functional", _NUMBERS)
 adapted_names(globals(), __all__)
 
 TYPE_CHECKING = False

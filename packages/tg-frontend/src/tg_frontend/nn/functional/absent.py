@@ -8,9 +8,7 @@ if TYPE_CHECKING:
 
 _PROGRAMMING = "a part of how PyTorch's functions are written, not one of them"
 _GROUPS = {
-    "the products of a batch are one matmul; of groups of several sizes, one each": "grouped_mm",
-    "a scale beside a tensor multiplies it: (a.float() * scale) @ b is one kernel": "scaled_mm scaled_grouped_mm "
-    "ScalingType SwizzleType",
+    "it is grouped_mm of what its scales multiply: grouped_mm(a.float() * scale, b)": "scaled_grouped_mm",
     "it is channel_shuffle": "native_channel_shuffle",
     "backward(), Tensor.gradient() and tinytg.grad compute gradients": "grad",
     _PROGRAMMING: "BroadcastingList1 BroadcastingList2 BroadcastingList3 Callable GRID_SAMPLE_INTERPOLATION_MODES "

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tg_dtype import dtypes
+
+from ...ops.pooling import check_rank, window_means
 from ...tensor import Tensor
 from .sizes import numbers
 
@@ -124,6 +127,7 @@ def cross_entropy(
 
     Raises:
       ValueError: if the shapes do not fit, or there is no such reduction.
+      TypeError: if the target has the shape of ``x``, which is that of probabilities, and holds integers.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -131,12 +135,12 @@ def cross_entropy(
       >>> F.cross_entropy(Tensor([[0.0, 2.0], [0.0, 0.0]]), Tensor([1, 0])).round(4)
       Tensor(0.41)
     """
+    if target.shape == x.shape and dtypes.is_int(target.dtype):
+        raise TypeError(f"cross_entropy: a target of x's shape holds probabilities, got {target.dtype.name}")
     return x.cross_entropy(target, reduction, label_smoothing, ignore_index, weight)
 
 
-def binary_cross_entropy(
-    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
-) -> Tensor:
+def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
     """-target log(x) - (1 - target) log(1 - x). See :meth:`tg_frontend.Tensor.binary_crossentropy`.
 
     Raises:
@@ -225,17 +229,49 @@ def max_pool2d(
       >>> F.max_pool2d(Tensor([[[1.0, 2.0], [3.0, 6.0]]]), 2)
       Tensor([[[6.]]])
     """
+    check_rank(x, 2, "max_pool2d")
     return x.max_pool2d(
         numbers(kernel_size, 2, "max_pool2d: kernel_size"), stride, padding=padding, dilation=dilation,
         ceil_mode=ceil_mode, return_indices=return_indices,
     )  # fmt: skip
 
 
+def _means(
+    x: Tensor, axes: int, kernel_size: Numbers, stride: Numbers | None, padding: Numbers, ceil_mode: bool,
+    count_include_pad: bool, divisor_override: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Means of windows; those of integers are cut to integers, as PyTorch's functions do it."""
+    what = f"avg_pool{axes}d"
+    check_rank(x, axes, what)
+    kernel = numbers(kernel_size, axes, f"{what}: kernel_size")
+    return window_means(
+        x, axes, kernel, stride, 1, padding, ceil_mode, count_include_pad, divisor_override, what, truncated=True
+    )
+
+
+def avg_pool1d(
+    x: Tensor, kernel_size: Numbers, stride: Numbers | None = None, padding: Numbers = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    """The mean of each window of one axis. See :meth:`tg_frontend.Tensor.avg_pool1d`; of integers it is an integer.
+
+    Raises:
+      ValueError: if the input has another number of axes, or no window fits.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.nn import functional as F
+      >>> F.avg_pool1d(Tensor([[1, 4, 2, 4]]), 2)
+      Tensor([[2, 3]])
+    """
+    return _means(x, 1, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
 def avg_pool2d(
     x: Tensor, kernel_size: Numbers, stride: Numbers | None = None, padding: Numbers = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window of two axes. See :meth:`tg_frontend.Tensor.avg_pool2d`.
+    """The mean of each window of two axes. See :meth:`tg_frontend.Tensor.avg_pool2d`; of integers it is an integer.
 
     Raises:
       ValueError: if no window fits, or the divisor is 0.
@@ -246,10 +282,25 @@ def avg_pool2d(
       >>> F.avg_pool2d(Tensor([[[1.0, 2.0], [3.0, 6.0]]]), 2)
       Tensor([[[3.]]])
     """
-    return x.avg_pool2d(
-        numbers(kernel_size, 2, "avg_pool2d: kernel_size"), stride, padding=padding, ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad, divisor_override=divisor_override,
-    )  # fmt: skip
+    return _means(x, 2, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def avg_pool3d(
+    x: Tensor, kernel_size: Numbers, stride: Numbers | None = None, padding: Numbers = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Tensor:  # fmt: skip
+    """The mean of each window of three axes. See :meth:`tg_frontend.Tensor.avg_pool3d`; of integers it is an integer.
+
+    Raises:
+      ValueError: if the input has another number of axes, or no window fits; or the divisor is 0.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.nn import functional as F
+      >>> F.avg_pool3d(Tensor([1.0, 4.0, 2.0, 3.0]).reshape(1, 1, 1, 4), (1, 1, 2)).flatten()
+      Tensor([2.5, 2.5])
+    """
+    return _means(x, 3, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def max_unpool2d(

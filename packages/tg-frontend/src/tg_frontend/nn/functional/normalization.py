@@ -61,6 +61,8 @@ def batch_norm(
     _channels(x, what, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     mean, var = running_mean, running_var
     if training:
+        if not eps > 0:
+            raise ValueError(f"{what}: eps is positive in training, got {eps}")
         count = prod(x.shape) // x.shape[1] if x.shape[1] != 0 else 2
         if isinstance(count, int) and count == 1:
             raise ValueError(f"{what}: input of shape {x.shape} has one value a channel; training takes more")

@@ -19,3 +19,17 @@ def numbers(given: int | Sequence[int], n: int, what: str, least: int = 1) -> tu
     if len(found) != n or any(not isinstance(one, int) or isinstance(one, bool) or one < least for one in found):
         raise ValueError(f"{what} {given!r}; {n} whole numbers of at least {least} are wanted")
     return found
+
+
+def positive(name: str, **sizes: object) -> None:
+    """Sees to it that sizes are positive integers.
+
+    Raises:
+      TypeError: if one is something else.
+      ValueError: if one is below 1.
+    """
+    for what, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise TypeError(f"{name}: {what} is an integer, got {size!r}")
+        if size < 1:
+            raise ValueError(f"{name}: {what} is 1 or more, got {size}")

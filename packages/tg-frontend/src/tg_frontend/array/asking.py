@@ -1,0 +1,108 @@
+"""What a tensor says of itself by PyTorch's names: where it is, of which kind it is, what becomes of its gradient."""
+
+from __future__ import annotations
+
+from ..host import transfer
+from .base import B
+
+
+def itemsize(x: B) -> int:
+    """Bytes of one element: the same as :meth:`element_size`.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0]).itemsize
+      4
+    """
+    return x.dtype.itemsize
+
+
+def grad_fn(x: B) -> object:
+    """The function that this tensor is the result of, where a gradient flows through it; None for a leaf.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0], requires_grad=True).grad_fn is None
+      True
+    """
+    made = [part._ctx for part in x._floats() if not part.is_leaf]
+    return made[0] if made else None
+
+
+def retains_grad(x: B) -> bool:
+    """Whether :meth:`retain_grad` has asked for the gradient of this result; False for a leaf, which has it anyway.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([1.0], requires_grad=True)
+      >>> x.retains_grad, (x * 2).retain_grad().retains_grad
+      (False, True)
+    """
+    hooks = [getattr(part, "_hooks", None) for part in x._floats() if not part.is_leaf]
+    return any(one is not None and one.kept[0] for one in hooks)
+
+
+def is_cuda(x: B) -> bool:
+    """Whether the tensor is on a device of CUDA.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0], device="CPU").is_cuda
+      False
+    """
+    return x.device.partition(":")[0] == "CUDA"
+
+
+def is_mps(x: B) -> bool:
+    """Whether the tensor is on a device of Apple's, by PyTorch's name for them.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0], device="CPU").is_mps
+      False
+    """
+    return x.device.partition(":")[0] == "METAL"
+
+
+def is_cpu(x: B) -> bool:
+    """Whether the tensor is in the host's memory.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0], device="CPU").is_cpu
+      True
+    """
+    return transfer.is_addressable(x.device)
+
+
+def is_meta(x: B) -> bool:
+    """False: every tensor has elements, which are computed when they are wanted.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0]).is_meta
+      False
+    """
+    return False
+
+
+def is_nested(x: B) -> bool:
+    """False: every tensor has one shape.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0]).is_nested
+      False
+    """
+    return False
+
+
+def is_quantized(x: B) -> bool:
+    """False: no tensor holds a scale beside its elements.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0]).is_quantized
+      False
+    """
+    return False
