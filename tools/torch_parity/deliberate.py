@@ -157,7 +157,15 @@ MODULES = [
 ]  # fmt: skip
 """Layers that are not PyTorch's on purpose: what ``tools/torch_parity/modules.py`` finds."""
 
-OPTIMISERS: list[Reason] = []
+OPTIMISERS = [
+    Reason(("*",), r"accepts .*duplicate parameters", "a parameter that is there twice is taken once; PyTorch warns"),
+    Reason(("Adam", "AdamW"), r"accepts .*(betas|lr as Tensor)", "numbers and tensors of one element are taken alike"),
+    Reason(("LBFGS",), r"differs .*state of parameters", "the steps that it remembers are not saved: it begins anew"),
+    Reason(("LBFGS",), r"differs (float32|complex64).*step \d+: .*values",
+           "twenty evaluations a step, along directions that rounding turns; float64 agrees"),
+    Reason(("*LR", "*Restarts"), r"differs .*no attribute",
+           "a schedule is computed from the number of steps: it keeps no more than that"),
+]  # fmt: skip
 """Optimisers and schedules that are not PyTorch's on purpose: what ``tools/torch_parity/optimisers.py`` finds."""
 ATTRIBUTES = [
     Reason(("data",), r"differs .*a method", "tinygrad's method, which gives memory: detach() is what PyTorch's is"),

@@ -16,6 +16,7 @@ from tg_dtype import dtypes
 from tg_frontend import Tensor, linalg, nn, special
 from tg_frontend.array import Array
 from tg_frontend.complex.kind import class_beside
+from tg_frontend.complex.products import CONVOLUTIONS
 from tg_frontend.complex.table import KEPT, KEPT_OPERATORS, OPERATORS, RULES
 from tg_frontend.domains import NUMBERS
 
@@ -360,7 +361,8 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
 ELSEWHERE = frozenset(
     """
     float half bfloat16 double int long short byte char bitcast numpy data tolist item schedule schedule_with_vars
-    requires_grad_ retain_grad backward gradient rand randn rand_like randn_like
+    requires_grad_ retain_grad backward gradient rand randn rand_like randn_like conv1d conv2d conv3d conv_transpose1d
+    conv_transpose2d conv_transpose3d
     """.split()
 )
 """Methods of which other tests are made."""
@@ -434,7 +436,7 @@ ARGUMENTS = ([0], [0, 0], [1, 0], [2], [2, 2], [3, 4, 0], [3.0, 2], [0, 1])
 @pytest.mark.parametrize("module", [linalg, special, nn.functional], ids=lambda m: m.__name__)
 def test_free_functions_refuse(module: Any) -> None:
     allowed = {"cross", "diagonal", "eig", "eigvals", "matmul", "matrix_power", "multi_dot", "vander", "vecdot",
-               "exp2", "expm1", "log1p", "linear", "pad", "sigmoid", "tanh"}  # fmt: skip
+               "exp2", "expm1", "log1p", "linear", "pad", "sigmoid", "tanh", "bilinear", *CONVOLUTIONS}  # fmt: skip
     z = Tensor(SQUARE)
     for name in module.__all__:
         if name in allowed or not callable(getattr(module, name)) or isinstance(getattr(module, name), type):

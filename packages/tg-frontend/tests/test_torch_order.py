@@ -54,7 +54,7 @@ def test_modes_that_are_none() -> None:
 def test_transposed_convolutions() -> None:
     for axes in (1, 2, 3):
         layer = getattr(N, f"ConvTranspose{axes}d")(6, 4, 3, 2, 1, 1, 2, False, 2)
-        assert layer.bias is None and (layer.groups, layer.dilation) == (2, 2)
+        assert layer.bias is None and (layer.groups, layer.dilation) == (2, (2,) * axes)
         assert layer.weight.shape == (6, 2, *(3,) * axes)
         assert layer(Tensor(draw(2, 6, *(7, 5, 4)[:axes]))).shape == (2, 4, *(16, 12, 10)[:axes])
 

@@ -127,7 +127,7 @@ class Optimizer(HookedOptimizer):
           param_group: ``"params"``, a tensor or several, and the settings that differ.
 
         Raises:
-          ValueError: if one is optimised already, or a setting is out of range.
+          ValueError: if one is optimised already, a setting is out of range, or some parameters have names.
           TypeError: if there is no such setting.
 
         Example:
@@ -153,6 +153,7 @@ class Optimizer(HookedOptimizer):
                     f"{name}: parameter {position} is complex, which this optimiser does not take; give its .real and "
                     ".imag, which it sees as two parameters, or use another one, nn.optim.Adam for instance"
                 )
+        self._check_names(len(tensors), names)
         if names:
             own["param_names"] = names
         for key in own:
@@ -160,6 +161,16 @@ class Optimizer(HookedOptimizer):
             if key not in self.defaults and key not in _FREE and near:
                 raise TypeError(f"{name}: a group has no setting {key!r}; did you mean {near[0]!r}?")
         self._take(tensors, {**self.defaults, **own})
+
+    def _check_names(self, count: int, names: list[str]) -> None:
+        """Sees to it that all parameters have names, or none.
+
+        Raises:
+          ValueError: if some have.
+        """
+        named = {bool(names)} | {"param_names" in group for group in self.param_groups if group["params"]}
+        if len(names) not in (0, count) or (count and len(named) > 1):
+            raise ValueError(f"{type(self).__name__}: parameters with names and without; give all of them one, or none")
 
     def _take(self, tensors: list[Tensor], values: dict[str, Any]) -> None:
         """Adds a group whose parts are checked."""
@@ -225,6 +236,13 @@ class Optimizer(HookedOptimizer):
     def _begun(self, params: list[Tensor], group: Group) -> list[dict[str, Tensor]]:
         """What is kept for the parameters of a group, before the first step."""
         return [self._begin_parts(param, group) for param in params]
+
+    def _begun_as(self, param: Tensor, groups: list[Mapping[str, Any]]) -> dict[str, Tensor]:
+        """What is kept for a parameter before the first step, with the settings of a state."""
+        pairs = zip(self.param_groups, groups, strict=True)
+        group, values = next(pair for pair in pairs if any(param is p for p in pair[0]["params"]))
+        settings = {key: values.get(key, value) for key, value in group.items() if key != "params"}
+        return self._begun([param], Group([param], self.device, settings, type(self).__name__))[0]
 
     def _begin_parts(self, param: Tensor, group: Group) -> dict[str, Tensor]:
         """As :meth:`_begin`, also for a complex parameter."""
@@ -342,8 +360,7 @@ class Optimizer(HookedOptimizer):
             given = state.get(order[n], state.get(str(order[n]), {}))
             own |= {f"state.{n}.{key}": tensor for key, tensor in kept.items()}
             if not given and kept and sizes:  # of PyTorch's, before the first step
-                group = next(g for g in self.param_groups if any(p is self.params[n] for p in g["params"]))
-                given = self._begin_parts(self.params[n], group)
+                given = self._begun_as(self.params[n], groups)
             new |= {f"state.{n}.{key}": tensor_of(value, kept.get(key)) for key, value in self._known(given).items()}
         self._unshare(own, new)
         load_state_dict(own, new)
