@@ -34,7 +34,7 @@ from ..plan.vocabulary import parse
 from .cycles import cycles
 from .descent import descents
 from .moves import alterations, even_walks, for_caches, instructions, overlaps
-from .replanned import replanned
+from .replanned import reparted, replanned
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -274,6 +274,7 @@ class _Search:
         """Lists in which a planner's stands for what is done to a part, as far as the planner does not fail."""
         try:
             yield from replanned(self.kernel, loops, self.renderer.target)
+            yield from reparted(self.kernel, loops, self.renderer.target)
         except Exception as error:
             self.drop(error)
 

@@ -11,6 +11,7 @@ from tg_shape import sint
 from ..machine.target import Target
 from ..nest.kernel import Kernel
 from ..nest.launch_shape import foreign
+from ..nest.matrix_products import instruction_for
 from ..nest.nest import Kind, Nest, NodeOp
 from ..plan import row_blocks
 from ..plan.actions import (
@@ -46,7 +47,7 @@ ONCE = frozenset({Kind.UPCAST, Kind.UNROLL, Kind.SPREAD, Kind.VECTOR, Kind.LANES
 STEPS = (2, 4, 8)
 """Vectors that one iteration processes, to try for all loops along a row."""
 BLOCKS = (16, 64)
-"""Rows of a block to begin a search with."""
+"""Rows of a block, or iterations of one of another loop, to begin a search with."""
 AHEAD = (256, 1024, 4096)
 """Elements ahead of a load to try telling the cache of."""
 DEEPEST = 4
@@ -84,7 +85,9 @@ def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
 
 def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
     """Actions that may be worth a try on the loops of a nest."""
-    none = foreign(target)
+    none, items = foreign(target), any(axis.kind in (Kind.LOCAL, Kind.GROUP) for axis in nest.axes)
+    if target.shared_bytes and items:
+        yield from (Share(number, None) for number in range(len(loads_of(nest))))
     if signed(nest) is not None:
         yield UnsignedProducts()
     for axis in nest.axes:
@@ -92,12 +95,15 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
         if len(nest.of_root(axis.root)) >= DEEPEST:
             continue
         if axis.kind in (Kind.LOOP, Kind.THREAD, Kind.GLOBAL):
-            kinds = tuple(kind for kind in (Kind.UPCAST, Kind.VECTOR, Kind.LOCAL) if kind not in there | none)
+            lanes = (Kind.VECTOR, Kind.ROWS) if any(a.kind is Kind.LANES for a in nest.axes) else (Kind.VECTOR,)
+            kinds = tuple(kind for kind in (Kind.UPCAST, *lanes, Kind.LOCAL) if kind not in there | none)
             yield from (Split(axis.name, factor, kind) for kind in kinds for factor in factors(axis.extent, kind))
             if axis.kind is Kind.LOOP and isinstance(axis.extent, int):
                 yield from (Mark(axis.name, kind) for kind in kinds if axis.extent in (*factors(0, kind), SMALL))
         if axis.kind is Kind.LOOP:
             yield from (Mark(axis.name, kind) for kind in (Kind.GLOBAL, Kind.THREAD) if kind not in none)
+            if target.threads > 1:
+                yield Split(axis.name, target.threads, Kind.THREAD)
             if not target.prefetches:  # else it is for what a measure alone can judge
                 yield Outermost(axis.name)
         if axis.kind is Kind.REDUCE:
@@ -117,6 +123,9 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
 
 def for_caches(kernel: Kernel, target: Target) -> Iterator[tuple[KernelAction, ...]]:
     """Actions whose gain is in the caches, one or some that need each other: only a measure can judge them."""
+    for number, part in enumerate(kernel.every_part):
+        for actions in by_warps(part, target):
+            yield tuple(action if kernel.single else In(number, action) for action in actions)
     if target.prefetches:
         parts = list(enumerate(kernel.every_part))
         tellings = [(number, action) for number, part in parts for action in told(part)]
@@ -142,6 +151,7 @@ def told(nest: Nest) -> Iterator[LoopAction]:
 def of_memory(nest: Nest) -> Iterator[LoopAction]:
     """Actions that change the order in which memory is reached, and what is kept."""
     loads = range(len(loads_of(nest)))
+    yield from (Pack(number, None) for number in loads)
     for axis in (a for a in nest.axes if a.kind is Kind.LOOP):
         yield Outermost(axis.name)
         yield from (Pack(number, axis.name) for number in loads)
@@ -154,11 +164,13 @@ def of_memory(nest: Nest) -> Iterator[LoopAction]:
 def together(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
     """Actions of which each alone gains nothing.
 
-    An operand is packed for a loop that runs outside of those that read it again; partial results want a reduction in
-    pieces.
+    An operand is packed for a loop that runs outside of those that read it again, or all loops run over a block of
+    one; partial results want a reduction in pieces.
     """
     for axis in nest.axes:
         if axis.kind is Kind.LOOP:
+            for size in (n for n in BLOCKS if isinstance(axis.extent, int) and axis.extent >= 2 * n):
+                yield Split(axis.name, size, Kind.LOOP), Outermost(axis.name)
             yield from ((Outermost(axis.name), Pack(number, axis.name)) for number in range(len(loads_of(nest))))
         if axis.kind is Kind.REDUCE and isinstance(axis.extent, int) and axis.extent >= 2 * PIECE:
             for number, node in enumerate(reductions_of(nest)):
@@ -166,26 +178,49 @@ def together(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
                     yield Split(axis.name, PIECE, Kind.REDUCE), Partial(number, None)
 
 
+def by_warps(nest: Nest, target: Target) -> Iterator[tuple[LoopAction, ...]]:
+    """Splits that give a product to an instruction of all items of a warp: its rows, its columns and its depth."""
+    loops = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.GLOBAL)]
+    for node, rows, columns in product(reductions_of(nest), loops, loops):
+        found = None if rows.root is columns.root else instruction_for(node, columns.root, rows.root, target.matrices)
+        if found is not None:
+            m, n, k = found[0].shape
+            for depth in (a for a in nest.axes if a.kind is Kind.REDUCE and a.root in node.arg[1]):
+                yield (Split(rows.name, m, Kind.FRAGMENT_ROWS), Split(columns.name, n, Kind.FRAGMENT_COLUMNS),
+                       Split(depth.name, k, Kind.CONTRACT))
+
+
 def factors(extent: sint, kind: Kind) -> tuple[int, ...]:
     """Sizes to try for the inner part of a split."""
     sizes: tuple[int, ...] = {
-        Kind.VECTOR: (4, 8, 16), Kind.LANES: (4, 8, 16), Kind.LOCAL: (8, 16, 32, 64), Kind.GROUP: (8, 16, 32, 64),
+        Kind.VECTOR: (4, 8, 16), Kind.ROWS: (4, 8, 16), Kind.LANES: (4, 8, 16),
+        Kind.LOCAL: (8, 16, 32, 64), Kind.GROUP: (8, 16, 32, 64),
     }.get(kind, (2, 3, 4, 6, 8))
     return tuple(f for f in sizes if not isinstance(extent, int) or not extent or f < extent)
 
 
 def alterations(actions: Sequence[KernelAction]) -> Iterator[tuple[KernelAction, ...]]:
-    """Lists that refuse one of the actions, or take it with another number; or two that make a register tile."""
+    """Lists that refuse one of the actions, take it with another number or before the one that it follows.
+
+    Or lists with other numbers for two that make a register tile.
+    """
     for at, action in enumerate(actions):
         before, after = tuple(actions[:at]), tuple(actions[at + 1 :])
         yield before + after
         yield from ((*before, other, *after) for other in otherwise(action))
+        if after and _part(action) == _part(after[0]):  # those of different parts change nothing for each other
+            yield (*before, after[0], action, *after[1:])
     sides = [(at, number, split) for at, action in enumerate(actions)
              for number, split in [(action.number, action.action) if isinstance(action, In) else (0, action)]
              if isinstance(split, Split) and split.kind is Kind.UPCAST]
     for one, other in combinations(sides, 2):
         if one[1] == other[1]:
             yield from tiles(actions, one[0], other[0])
+
+
+def _part(action: KernelAction) -> int | None:
+    """The part whose loops an action changes; None for what concerns all."""
+    return action.number if isinstance(action, In) else None
 
 
 def tiles(actions: Sequence[KernelAction], one: int, other: int) -> Iterator[tuple[KernelAction, ...]]:

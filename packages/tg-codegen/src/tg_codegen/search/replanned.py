@@ -9,13 +9,19 @@ measure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
+from ..ir.errors import EmitError
 from ..machine.target import Target
 from ..nest.kernel import Kernel
 from ..nest.nest import Nest
-from ..plan.actions import In, KernelAction, LoopAction
+from ..plan.actions import ActionError, In, KernelAction, LoopAction
 from ..plan.heuristic import alternatives, applied, completed, loop_actions
+from ..plan.reuse_row_values import ReuseRowValues
+from ..plan.row_blocks import RowBlocks
+from ..plan.split_concat import SplitConcat
+from .moves import otherwise, parting
 
 Actions = tuple[KernelAction, ...]
 
@@ -45,6 +51,21 @@ def replanned(kernel: Kernel, actions: Sequence[KernelAction], target: Target) -
             changed = inside | {number: planned}
             yield (*around, *(action if kernel.single else In(place, action)
                               for place in sorted(changed) for action in changed[place]))  # fmt: skip
+
+
+def reparted(kernel: Kernel, actions: Sequence[KernelAction], target: Target) -> Iterator[Actions]:
+    """Lists in which the kernel is parted once more, or once less, and planned anew.
+
+    What was done to the loops of other parts says nothing of these.
+    """
+    parts = [action for action in actions if isinstance(action, (ReuseRowValues, RowBlocks, SplitConcat))]
+    starts = [(*parts, more) for more in parting(applied(kernel, parts), target)]
+    for at, action in enumerate(parts):
+        starts.append((*parts[:at], *parts[at + 1 :]))
+        starts += [(*parts[:at], other, *parts[at + 1 :]) for other in otherwise(action)]
+    for start in starts:
+        with suppress(ActionError, EmitError):  # not every kernel can be parted so
+            yield planned_from(kernel, start, target)
 
 
 def lists(part: Nest, target: Target) -> Iterator[list[LoopAction]]:
