@@ -1,5 +1,6 @@
-"""Decisions: which loops a kernel is to have on a target.
+"""Decisions: which actions a kernel is to have on a target.
 
-A nest and a target go in, and a list of actions comes out, or the nest with them applied. Three decisions are no
-actions yet and give another nest: values that a row reuses, outputs written in pieces, kernels in blocks of rows.
+A kernel and a target go in, and a list of actions comes out: what the parts are (values that a row reuses, outputs
+written operand by operand, blocks of rows), then the loops of each part. Actions on the structured form, which overlap
+walks over rows, are proposed when that form is there (:mod:`tg_codegen.plan.pipeline_rows`).
 """
