@@ -12,6 +12,8 @@ from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.nest.interior import LEAST_INTERIOR, interior
 from tg_codegen.nest.lower import lower
+from tg_codegen.nest.nest import Kind
+from tg_codegen.plan.actions import Split, apply
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -74,6 +76,18 @@ def test_a_small_interior_is_not_worth_more_code(rows: int, before: int, after: 
     """One of few rows, or of fewer than half of all."""
     sink = kernel(rows, before, after)
     assert (parts(sink) == 1) == (gates(sink) == 1) == whole
+
+
+def test_rows_count_not_tiles_of_them() -> None:
+    """Ten tiles of four rows, nine of which are all inside: more rows than an interior has at the least."""
+    nest = lower(padded(38, 2, 0))
+    (root,) = (root for root, row in nest.roots.items() if row.extent == 40)
+    name = next(axis.name for axis in nest.axes if axis.root is root)
+    tiled = apply(nest, [Split(name, 4, Kind.UPCAST)])
+    sink = emit_nest(tiled, Target(vector_bytes=16, registers=16))
+    gated = [u for u in sink.toposort() if u.op is UOps.LOAD and len(u.src) > 2]
+    plain = [u for u in sink.toposort() if u.op is UOps.LOAD and len(u.src) == 2 and u.src[0].arg == 1]
+    assert len(plain) >= 4 and len(gated) <= 4, "the tiles inside read without conditions"
 
 
 def test_only_bounds_make_an_interior(monkeypatch: pytest.MonkeyPatch) -> None:

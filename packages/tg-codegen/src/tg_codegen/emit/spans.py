@@ -82,7 +82,7 @@ class Spans:
             return whole
         first = min(-(-inner[0] // axis.stride), count)
         end = max(first, min(inner[1] // axis.stride, count))
-        if not known and end - first < LEAST_INTERIOR:
+        if not known and (end - first) * axis.stride < LEAST_INTERIOR:
             return whole
         self._parted = axis.root
         parts = [(0, first), (first, end - first), (end, count - end)]
