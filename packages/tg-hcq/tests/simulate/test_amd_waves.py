@@ -9,7 +9,10 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
+from tg_hcq.simulate.amd import clock
 from tg_hcq.simulate.amd.machine import machine
+from tg_hcq.simulate.amd.testing.assembler import LLVM_MC, MISSING
+from tg_hcq.simulate.amd.testing.program import Bed
 from tg_hcq.simulate.engine import Access, AddressSpace, EngineFault, FaultKind, Launch, Memory, Wave
 from tg_runtime.compilers.amdgpu import AMDGPUCompiler
 from tg_runtime.host.elf import ELFFile
@@ -110,10 +113,37 @@ def test_modes_do_not_matter_to_kernels_without_floats(words: tuple[int, ...], f
 
 @pytest.mark.parametrize(("words", "why"), [
     ((0xBFBF0001,), "SETPRIO|not executed yet|no instruction"),
-    ((0x7E028702,), "V_MOVRELS|not executed yet"),
+    ((0x7E003600,), "V_PIPEFLUSH.*not executed yet"),
 ])
 def test_what_is_not_executed_is_refused(words: tuple[int, ...], why: str) -> None:
     """An instruction, or a modifier, without a handler is a fault at its address, before any wave goes on."""
     with pytest.raises(EngineFault, match=re.compile(why, re.IGNORECASE)) as error:
         run(struct.pack(f"<{len(words)}I", *words), 2, 64, 1)
     assert (error.value.fault.kind, error.value.fault.pc) == (FaultKind.UNDECODABLE, CODE)
+
+
+CLOCKS = {
+    "gfx1030": ("s_memtime s[8:9]", "s_memrealtime s[10:11]", "s_waitcnt lgkmcnt(0)"),
+    "gfx942": ("s_memtime s[8:9]", "s_memrealtime s[10:11]", "s_waitcnt lgkmcnt(0)"),
+    "gfx950": ("s_memtime s[8:9]", "s_memrealtime s[10:11]", "s_waitcnt lgkmcnt(0)"),
+    "gfx1100": ("", "s_sendmsg_rtn_b64 s[10:11], sendmsg(MSG_RTN_GET_REALTIME)", "s_waitcnt lgkmcnt(0)"),
+    "gfx1201": ("", "s_sendmsg_rtn_b64 s[10:11], sendmsg(MSG_RTN_GET_REALTIME)", "s_wait_kmcnt 0x0"),
+}  # fmt: skip
+"""How programs ask for the time, and wait for it."""
+
+
+@pytest.mark.skipif(LLVM_MC is None, reason=MISSING)
+@pytest.mark.parametrize("hostile", [False, True])
+@pytest.mark.parametrize("arch", CLOCKS)
+def test_programs_read_the_clock(arch: str, hostile: bool) -> None:
+    """Which is that of timestamps; hostile cards answer late."""
+    cycles_of, time_of, wait = CLOCKS[arch]
+    bed, first = Bed(arch, 64, hostile=hostile), (clock.cycles(), clock.clock())
+    text = f"{cycles_of}\n {time_of}\n {wait}\n s_mov_b64 s[12:13], s[10:11]\n {time_of}\n {wait}\n s_endpgm"
+    bed.run(text)
+    (wave,), last = bed.waves, (clock.cycles(), clock.clock())
+    assert first[1] <= wave.scalar("s", 12, 2) <= wave.scalar("s", 10, 2) <= last[1]
+    assert not cycles_of or first[0] <= wave.scalar("s", 8, 2) <= last[0]
+    if hostile:
+        with pytest.raises(EngineFault, match="not waited for"):
+            Bed(arch, 64, hostile=True).run(f"{time_of}\n s_mov_b64 s[12:13], s[10:11]\n s_endpgm")

@@ -19,7 +19,7 @@ from ..engine.machine import Host
 from .architecture import architecture
 from .instructions import decoder
 from .modes import refuse_modes
-from .semantics import caches, instruction_set, waits
+from .semantics import caches, clocks, instruction_set, waits
 
 
 class _Machine(Machine):
@@ -75,8 +75,9 @@ def machine(
     instructions = instruction_set(of)
     native, decode = engine(instructions, lanes, hostile), decoder(of, instructions)
     if not hostile:
-        return _Machine(native, space, decode, seed=seed, trace=trace)
+        return _Machine(native, space, decode, seed=seed, trace=trace, hosts=dict.fromkeys(clocks.CLOCKS, clocks.serve))
     served: dict[str, Host] = dict.fromkeys(caches.DROPS + caches.SENDS, caches.serve)
+    served |= dict.fromkeys(clocks.CLOCKS, clocks.serve)
     made = _Hostile(native, space, decode, seed=seed, hosts=served, trace=trace,
                     waits=functools.partial(waits.waits, of), ordered=waits.ORDERED,
                     caches=_caches_of(space, of.generation))  # fmt: skip

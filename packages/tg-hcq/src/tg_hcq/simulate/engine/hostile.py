@@ -129,6 +129,16 @@ class HostileMachine(Machine):
 
         self._pending.setdefault(wave, []).append(Pending(request, [], [], finish))
 
+    def give(self, wave: Wave, counter: int, words: dict[int, int]) -> None:
+        """As of a machine; they come late, and may not be read before they are waited for."""
+        request = Request(Operation.SCALAR_LOAD, Space.GLOBAL, 0, False, 0, counter, Scope.SYSTEM, 0, -1, Half.NEITHER,
+                          False, False, 0, 0)  # fmt: skip
+        found = {offset: (word, ALL_BITS) for offset, word in words.items()}
+        for offset in words:
+            wave.put(offset, self.rng.getrandbits(32))
+        self._pending.setdefault(wave, []).append(Pending(request, [], words, lambda wave: found))
+        self._mark(wave)
+
     def _serve(self, launch: Launch, wave: Wave) -> None:
         self._return_early(wave)
         if wave.status is Status.ACCESS:

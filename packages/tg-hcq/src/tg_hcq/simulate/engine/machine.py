@@ -118,6 +118,17 @@ class Machine:
         group.place()
         return group
 
+    def give(self, wave: Wave, counter: int, words: dict[int, int]) -> None:
+        """Writes words into scalar registers, as the host's answer to an instruction.
+
+        Args:
+          wave: whose they are.
+          counter: which counter the wave waits on until they are there.
+          words: by the registers' offsets.
+        """
+        for offset, word in words.items():
+            wave.put(offset, word)
+
     def run_wave(self, launch: Launch, wave: Wave) -> Status:
         """Runs a wave until it comes to a barrier, ends, or its slice is over; why it stopped."""
         end = min(wave.executed + self.slice(), launch.budget)

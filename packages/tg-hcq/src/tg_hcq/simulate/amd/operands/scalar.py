@@ -16,6 +16,8 @@ MODE = 1
 """The number of that register among those of the hardware."""
 _FLAT_SCRATCH = tuple(number | 31 << 11 for number in FLAT_SCRATCH)
 """All bits of them."""
+GET_REALTIME = 0x83
+"""``MSG_RTN_GET_REALTIME`` (LLVM, ``SIDefines.h``)."""
 DEALLOCATE = 3
 """``MSG_DEALLOC_VGPRS``: the wave is done with its vector registers."""
 
@@ -26,6 +28,10 @@ def place(p: Placing) -> Placed:
     if name == "s_setreg_b32" and p.arch.generation == 10 and number in _FLAT_SCRATCH:
         del p.fields["simm16"]
         name = f"{name}.{number & 63}"
+    if name == "s_sendmsg_rtn_b64":
+        if p.fields.pop("src0") != GET_REALTIME:
+            raise Undecodable("messages that return something but the time are not executed yet")
+        return Placed(p.handler(name).name, [p.places.result(p.fields.pop("sdst"), 64)])
     handler, row = p.handler(name), p.found.row
     control, constant = isinstance(handler, ControlHandler), p.found.encoding == "SOPK"
     immediate, scc = _immediate(p), p.layout.scalar("scc")

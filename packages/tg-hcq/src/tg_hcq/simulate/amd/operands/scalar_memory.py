@@ -13,6 +13,8 @@ ENCODINGS = ("SMEM",)
 def place(p: Placing) -> Placed:
     """The handler of an instruction and its operands."""
     fields, places, handler = p.fields, p.places, p.handler(p.found.name)
+    if p.found.name in ("s_memtime", "s_memrealtime"):
+        return Placed(handler.name, [places.result(fields.pop("sdst"), 64)])
     if isinstance(handler, ControlHandler):
         for name in ("sbase", "offset", "soffset", "sdata"):
             fields.pop(name, None)

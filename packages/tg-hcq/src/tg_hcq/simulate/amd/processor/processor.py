@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from ...engine import AddressSpace
+from ..clock import clock
 from .aql import AqlQueue
 from .bus import Bus, HostPath
 from .dispatch import Dispatcher, MachineMaker
@@ -13,9 +13,6 @@ from .faults import Interrupt
 from .pm4 import ComputeQueue
 from .queue import Queue, QueueKind, Ring
 from .sdma import CopyQueue
-
-CLOCK_HZ = 100_000_000
-"""Of the counter that timestamps are of (``gpu_counter_freq`` in AMDGPU_INFO)."""
 
 
 class Processor:
@@ -43,7 +40,7 @@ class Processor:
 
     def clock(self) -> int:
         """The counter."""
-        return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) * (CLOCK_HZ // 1_000_000) // 1000
+        return clock()
 
     def start(self, kind: QueueKind, ring: Ring) -> Queue:
         """A queue, which is watched from now on."""

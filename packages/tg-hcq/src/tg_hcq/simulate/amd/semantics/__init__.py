@@ -14,6 +14,7 @@ from ..registers import PRIVATE_APERTURE, SCALARS, SHARED_APERTURE, vectors
 from . import (
     buffers,
     caches,
+    clocks,
     control,
     hardware,
     local,
@@ -35,6 +36,7 @@ def instruction_set(arch: Architecture) -> InstructionSet:
     made.apertures = SHARED_APERTURE, PRIVATE_APERTURE
     for room in (
         scalar, scalar_float, relative, masks, control, waits, hardware, scalar_memory, memory, buffers, local, caches,
+        clocks,
     ):  # fmt: skip
         room.add(made, arch)
     there = {row.name for row in table(arch.name)}
