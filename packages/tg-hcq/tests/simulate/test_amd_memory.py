@@ -9,16 +9,14 @@ import zlib
 
 import pytest
 
-from tg_hcq.simulate.amd.architecture import architecture
 from tg_hcq.simulate.amd.isa import Row, table
 from tg_hcq.simulate.amd.machine import machine
 from tg_hcq.simulate.amd.registers import PRIVATE_APERTURE, SHARED_APERTURE
-from tg_hcq.simulate.amd.semantics import instruction_set
 from tg_hcq.simulate.amd.testing.accesses import Access, access, same
 from tg_hcq.simulate.amd.testing.assembler import LLVM_MC, MISSING
 from tg_hcq.simulate.amd.testing.program import DATA, Bed
 from tg_hcq.simulate.engine import Access as Allowed
-from tg_hcq.simulate.engine import AddressSpace, EngineFault, FaultKind, Launch, Memory, Wave, engine
+from tg_hcq.simulate.engine import AddressSpace, EngineFault, FaultKind, Launch, Memory, Wave
 from tg_hcq.simulate.engine.launch import Group
 
 ARCHS = [("gfx1100", 32), ("gfx1201", 64), ("gfx1030", 32), ("gfx942", 64), ("gfx950", 64)]
@@ -40,18 +38,16 @@ class Run:
             "global": bytearray(rng.randbytes(PART)), "shared": bytearray(rng.randbytes(PART)),
             "scratch": bytearray(rng.randbytes(256 * lanes)),
         }  # fmt: skip
-        self.rows = {n: [self._number() for _ in range(lanes)] for n in range(64)}
+        self.rows = {
+            n: [rng.choice(NUMBERS) if rng.random() < 0.5 else rng.getrandbits(32) for _ in range(lanes)]
+            for n in range(64)
+        }
         self.exec = rng.choice([(1 << lanes) - 1, rng.getrandbits(lanes), 1 << rng.randrange(lanes)])
         self.fields = {name: 0 for name, _ in row.fields}
         places = {"vdst": 20, "vdata": 28, "data0": 28, "data1": 36}
         self.fields |= {name: place for name, place in places.items() if name in self.fields}
         self.scalars = {4: 0, 5: 0}
         self.offsets = self._addresses()
-
-    def _number(self) -> int:
-        for value in self.rng.sample(NUMBERS, 1) if self.rng.random() < 0.5 else ():
-            return value
-        return self.rng.getrandbits(32)
 
     def _addresses(self) -> list[int]:
         """Where each lane's bytes are; writes what leads there into registers."""
@@ -199,9 +195,6 @@ class Run:
 
 @pytest.mark.parametrize(("arch", "lanes"), ARCHS)
 def test_what_accesses_move(arch: str, lanes: int) -> None:
-    native = engine(instruction_set(architecture(arch, lanes)), lanes)
-    spaces = ("global_", "flat_", "scratch_", "ds_")
-    native.prepare(name for name in native.instructions.handlers if name.startswith(spaces))
     tried = 0
     for row in table(arch):
         what = access(row.name) if row.encoding in FAMILIES else None
