@@ -19,7 +19,7 @@ from tg_codegen.plan.heuristic import applied, heuristic
 from tg_codegen.plan.row_blocks import RowBlocks, block_size, proposed
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.search.cycles import cycles
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
 from tg_shape import ShapeTracker, upper
@@ -192,3 +192,44 @@ def test_columns_that_all_accesses_share_stay_inside_a_row() -> None:
     out = bytearray(4 * n * w)
     interpret(spec.uops, [out, bytearray(data.tobytes())])
     np.testing.assert_allclose(np.frombuffer(out, np.float32).reshape(n, w), (data * data).sum(1), rtol=1e-5)
+
+
+def powers(dtype: DType, dear: int, rows: int = 64, columns: int = 1024) -> LazyOp:
+    """Powers of two beside their sum over a row, with so many operations more for each."""
+    whole = ST((rows, columns))
+    value = A.load(1, dtype, whole)
+    for _ in range(dear):
+        value = A.alu(Ops.MUL, value, value)
+    value = A.alu(Ops.EXP2, value)
+    total = A.view(A.reduce(value, Ops.ADD, (1,)), ST((rows, 1)).expand((rows, columns)))
+    return A.sink((A.store(0, whole, A.alu(Ops.SUB, value, total)),), (BufferArg(dtype, rows * columns),) * 2)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16, F32], ids=str)
+def test_narrow_values_are_kept_where_that_saves_more_than_conversions(dtype: DType) -> None:
+    target = Target(vector_bytes=64, registers=32, l2_bytes=1 << 20)
+    free, dear = (replace(target, cpu=replace(target.cpu, conversion=by)) for by in (0.001, 1000.0))
+    kept = {machine: any("reuse" in str(a) for a in heuristic(stated(lower(powers(dtype, 4))), machine))
+            for machine in (free, dear)}  # fmt: skip
+    assert kept == {free: True, dear: dtype is F32}
+    assert not any("reuse" in str(a) for a in heuristic(stated(lower(negated(dtype))), free))
+
+
+def negated(dtype: DType) -> LazyOp:
+    """As :func:`powers`, of values that are computed again in less time than it takes to keep them."""
+    whole = ST((64, 1024))
+    value = A.alu(Ops.NEG, A.load(1, dtype, whole))
+    total = A.view(A.reduce(value, Ops.ADD, (1,)), ST((64, 1)).expand((64, 1024)))
+    return A.sink((A.store(0, whole, A.alu(Ops.SUB, value, total)),), (BufferArg(dtype, 64 * 1024),) * 2)
+
+
+def test_kept_halves_are_what_is_computed_twice() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.5, 1, (3, 50)).astype(np.float16)
+    results = []
+    for text in ((), ("reuse_row_values()",)):
+        spec = compile_ast(powers(dtypes.float16, 1, 3, 50), LLVMRenderer(Target()), actions=[parse(line) for line in text])
+        out: Array = np.zeros_like(x)
+        interpret(spec.uops, [a.data.cast("B") for a in (out, x)], {})
+        results.append(out)
+    np.testing.assert_array_equal(*results)

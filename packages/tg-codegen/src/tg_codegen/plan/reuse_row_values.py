@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_lazy import ALU, BufferArg
 from tg_lazy.cost import FLOPS
 from tg_shape import Expr, Variable, coefficient, sint, substitute, toposort, upper
@@ -160,10 +160,16 @@ def with_reuse(nest: Nest, found: Reuse) -> Nest:
     return replace(nest, stores=(first, replace(store, value=new[store.value])), buffers=buffers)
 
 
+def narrowing(dtype: DType, target: Target) -> float:
+    """Operations that it takes to store a value that is narrower than what computes it, and to load it again."""
+    narrow = dtypes.is_float(dtype) and dtype.itemsize < dtypes.float32.itemsize
+    return 2 * target.cpu.conversion * target.cpu.units if narrow else 0.0
+
+
 def proposed(kernel: Kernel, target: Target) -> list[ReuseRowValues]:
     """The action, where long rows of dear values fit into fast memory beside their operands."""
     found = reusable(kernel.whole) if kernel.single and target.row_bytes else None
-    if found is None or found.cost < target.cpu.kept_value or found.value.dtype.itemsize < dtypes.float32.itemsize:
+    if found is None or found.cost < target.cpu.kept_value + narrowing(found.value.dtype, target):
         return []
     if upper(kernel.whole.roots[found.walk].extent) < target.cpu.kept_row:
         return []
