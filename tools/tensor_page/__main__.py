@@ -2,8 +2,9 @@
 
     python -m tools.tensor_page                               # everything, on every device; minutes
     python -m tools.tensor_page --only Tensor.sin linalg.qr   # some; what else is known stays
-    python -m tools.tensor_page --new                         # what has no row yet
+    python -m tools.tensor_page --new                         # what was not run yet on some device
     python -m tools.tensor_page --dev CPU NUMPY               # on some devices; what others said stays
+    python -m tools.tensor_page --new --minutes 30            # as much as that allows; the same again goes on
     python -m tools.tensor_page --page                        # the page alone, from what is known
 
 Methods are called as the fuzzer calls them (``tests/fuzz/methods``), other functions as ``functions.py`` says, with
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -31,30 +33,33 @@ def main(argv: Sequence[str]) -> int:
     """Runs, prints what is wrong, and writes the page."""
     parser = argparse.ArgumentParser(prog="tensor_page", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", nargs="*", help="operations, as the page names them")
-    parser.add_argument("--new", action="store_true", help="those without a row")
+    parser.add_argument("--new", action="store_true", help="on each device, what was not run on it")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start nothing after this long")
     parser.add_argument("--dev", nargs="*", default=list(measure.DEVICES), help="settings of DEV")
     parser.add_argument("--share", default="0/1", help="the I-th of N parts of them, as I/N")
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args(argv)
     every = operations()
     names = [] if options.page else every if options.only is None else options.only
-    if options.new:
-        names = [name for name in every if name not in page.results()]
     part, parts = map(int, options.share.split("/"))
     names = names[part::parts]
     for device in options.dev:
         if names and measure.missing(device):
             print(f"{device}: {measure.missing(device)}", file=sys.stderr)
-    devices = [device for device in options.dev if not measure.missing(device)]
+    here = [device for device in options.dev if not measure.missing(device)]
+    known, begun = page.results(), time.monotonic()
     good, fresh = True, {}
-    for place, name in enumerate(names):
+    for name in names:
+        devices = [device for device in here if not (options.new and page.was_run(known, name, device))]
+        if not devices or time.monotonic() - begun > 60 * options.minutes:
+            continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             fresh[name] = asdict(measure.measure(name, devices))
         good &= not fresh[name]["problems"]
         for problem in fresh[name]["problems"]:
             print(f"{name}: {problem}", flush=True)
-        if place % EACH == EACH - 1:
+        if len(fresh) % EACH == 0:
             kept(fresh)
     kept(fresh | {name: {} for name in page.others()})
     return 0 if good else 1

@@ -47,6 +47,11 @@ def results() -> Json:
     return found
 
 
+def was_run(known: Json, name: str, device: str) -> bool:
+    """Whether an operation was run on a device, whatever came of it."""
+    return label(device) in known.get(name, {}).get("takes", {})
+
+
 def others() -> list[str]:
     """Methods that compute nothing, as the results name them."""
     return [f"Tensor.{name}" for name in samples.others()]

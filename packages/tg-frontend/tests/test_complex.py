@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from inspect import unwrap
+from inspect import signature, unwrap
 from operator import methodcaller
 from typing import Any
 
@@ -15,6 +15,7 @@ import tg_frontend as frontend
 from tg_dtype import dtypes
 from tg_frontend import Tensor, linalg, nn, special
 from tg_frontend.array import Array
+from tg_frontend.complex.componentwise import ALIKE, ELEMENTS
 from tg_frontend.complex.kind import class_beside
 from tg_frontend.complex.products import CONVOLUTIONS
 from tg_frontend.complex.table import KEPT, KEPT_OPERATORS, OPERATORS, RULES
@@ -164,7 +165,8 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     "narrow_copy": (lambda z: z.narrow_copy(1, 1, 2), lambda z: z[:, 1:3], (Z,)),
     "select": (lambda z: z.select(1, 2), lambda z: z[:, 2], (Z,)),
     "pad": (lambda z: z.pad([(1, 2), (0, 3)], value=1 - 2j), padded, (Z,)),
-    "pad_to": (lambda z: z.pad_to(4, 5), lambda z: np.pad(z, ((0, 1), (0, 0))), (Z,)),
+    "pad_to": (lambda z: z.pad_to(4, 5, value=1 - 2j),
+               lambda z: np.pad(z, ((0, 1), (0, 0)), constant_values=1 - 2j), (Z,)),
     "squeeze": (lambda z: z[:1].squeeze(), lambda z: z[0], (Z,)),
     "squeeze_copy": (lambda z: z[:1].squeeze_copy(), lambda z: z[0], (Z,)),
     "unsqueeze": (lambda z: z.unsqueeze(1), lambda z: z[:, None], (Z,)),
@@ -838,3 +840,9 @@ def test_products_and_blocks_promote_as_those_of_reals() -> None:
     z, one = T([1j, 2.0], dtype="complex64"), T(2.0, dtype="float64")
     assert (z.kron(one).dtype.name, one.kron(z).dtype.name) == ("complex128", "complex128")
     assert (z.block_diag(one).dtype.name, z.block_diag(one.reshape((1, 1))).dtype.name) == ("complex64", "complex128")
+
+
+def test_no_argument_that_holds_elements_goes_to_both_parts_alike() -> None:
+    taken = {name: set(signature(getattr(Tensor, name)).parameters) & ELEMENTS for name in ALIKE}
+    del taken["movedim"]  # whose source is a place
+    assert {name: found for name, found in taken.items() if found} == {}

@@ -398,3 +398,21 @@ def test_positions_have_a_dtype_that_holds_the_largest() -> None:
     assert [_index_dtype(n) for n in (9, most, most + 1)] == [dtypes.int32, dtypes.int32, dtypes.int64]
     found = [_index_dtype(Variable("n", 1, n)) for n in (9, most, most + 1)]
     assert found == [dtypes.int32, dtypes.int32, dtypes.int64]
+
+
+WRONG_INDICES: list[Any] = [
+    0.0, "a", object(), (0, 0.5), np.array([0.5]), [1.5], (0, 0, 0), 7, (..., ...),
+    (np.array([0, 1]), np.array([0, 1, 2])), np.array([True, False, True, True]),
+    np.array([[True], [False], [True]]), (0, "a"), {"a": 1}, (slice(None), 5), 1j,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", WRONG_INDICES, ids=repr)
+def test_what_is_no_index_is_an_index_error_as_numpys(index: Any) -> None:
+    array = np.zeros((2, 3), np.float32)
+    with pytest.raises(IndexError):
+        array[index]
+    with pytest.raises(IndexError):
+        Tensor(array)[index]
+    with pytest.raises(IndexError):
+        Tensor(array)[index] = 1.0

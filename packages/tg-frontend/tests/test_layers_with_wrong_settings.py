@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tg_frontend import Tensor, nn, vmap
+from tg_frontend.nn.functional.ordered import ADDED, ORDERS
 
 N: Any = nn
 
@@ -60,3 +63,45 @@ def test_an_older_word_that_is_a_tensor() -> None:
     for value, want in ((True, 2.5), (False, 5.0)):
         loss = nn.MSELoss(size_average=Tensor(value))
         assert loss(Tensor([1.0, 2.0]), Tensor([0.0, 0.0])).item() == want
+
+
+LAYERS = [name for name in nn.__all__ if isinstance(kind := getattr(nn, name), type) and issubclass(kind, nn.Module)]
+
+
+def names_in(text: str) -> set[str]:
+    """The classes of layers that a message names as what was called."""
+    return {name for name in re.findall(r"\b([A-Z]\w+)(?=[.(:])", text) if name in LAYERS}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_errors_name_the_layer_that_was_made_and_no_base_of_it(name: str) -> None:
+    for wrong in ((), (1,), (1,) * 30):
+        for keywords in ({}, {"zzz": 1}):
+            try:
+                getattr(nn, name)(*wrong, **keywords)
+            except TypeError as error:
+                assert names_in(str(error)) == {name} and "__init__" not in str(error), str(error)
+            except ValueError as error:
+                assert name in names_in(str(error)), str(error)
+
+
+@pytest.mark.parametrize("method", ["reset_running_stats", "forward", "__call__"])
+def test_errors_of_an_inherited_method_name_the_class_of_the_object(method: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        getattr(nn.InstanceNorm3d(2), method)(1, 2, 3)
+    assert names_in(str(raised.value)) == {"InstanceNorm3d"}
+
+
+FLAGS = [
+    *((f"functional.{name}", flag) for name, order in ORDERS.items() for flag in ADDED if flag in order.split()),
+    *((name, flag) for name in LAYERS for flag in ADDED if flag in signature(getattr(nn, name)).parameters),
+]
+
+
+@pytest.mark.parametrize(("name", "flag"), FLAGS)
+def test_a_flag_is_true_or_false(name: str, flag: str) -> None:
+    operation = getattr(nn.functional, name.partition(".")[2]) if "." in name else getattr(nn, name)
+    operands = [Tensor.ones(2, 3), Tensor.ones(2, 3)] if "." in name else []
+    for wrong in ("zzz", 2, Tensor([0.5, 1.5]), object()):
+        with pytest.raises(TypeError, match=rf"^{re.escape(name)}: {flag} is True or False, got "):
+            operation(*operands[: 1 if flag == "inplace" else 2], **{flag: wrong})

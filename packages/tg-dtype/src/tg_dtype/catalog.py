@@ -123,8 +123,11 @@ class dtypes:
     default_float: DType = float32
     default_int: DType = int32
 
+    sints = (int8, int16, int32, int64)
+    uints = (uint8, uint16, uint32, uint64)
     ints = (int8, uint8, int16, uint16, int32, uint32, int64, uint64)
-    floats = (fp8e4m3, fp8e5m2, fp8e4m3fnuz, fp8e5m2fnuz, float16, bfloat16, float32, float64)
+    fp8s = (fp8e4m3, fp8e5m2, fp8e4m3fnuz, fp8e5m2fnuz)
+    floats = (*fp8s, float16, bfloat16, float32, float64)
     complexes = (complex64, complex128)
     all = (bool, *ints, *floats)
 

@@ -229,9 +229,10 @@ class _Signature:
 
     def label(self, args: tuple[Any, ...]) -> str:
         name = self.function.__name__
-        if name not in _OPENINGS:
-            return f"{self.owner}.{name}"
-        return type(args[0]).__name__ if args else self.owner
+        kind = type(args[0]) if args and self.bound else type
+        inherited = not issubclass(kind, type) and not hasattr(kind, "lazydata")  # Parameter's are called Tensor's
+        owner = kind.__name__ if inherited else self.owner
+        return owner if name in _OPENINGS else f"{owner}.{name}"
 
     def ill_suited(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Which argument is not what the signature says, though the function might compute something with it."""
@@ -312,6 +313,13 @@ class _Signature:
         return None
 
 
+def check_truth(value: Any, name: str, label: str) -> None:
+    """Raises an error that names ``label`` if an argument is neither True nor False, nor a tensor of one of them."""
+    alone = hasattr(type(value), "lazydata") and value.shape == () and value.dtype.kind == "bool"
+    if not (alone or _is_truth(value)):
+        raise TypeError(f"{label}: {name} is True or False, got {_shown(value)}")
+
+
 def _is_truth(value: Any) -> bool:
     if value is True or value is False:
         return True
@@ -358,10 +366,19 @@ def _raised_at(error: BaseException) -> tuple[int, bool]:
     return depth, module.partition(".")[0] in _OURS
 
 
-def _named(said: str, own: str, label: str) -> str:
-    """A message that begins with ``label``."""
+def _named(said: str, own: str, label: str, written: str) -> str:
+    """A message that begins with ``label``.
+
+    Args:
+      said: the message.
+      own: name of the function.
+      label: what the user called.
+      written: how Python names the function, by the class that it is written in.
+    """
     if said.startswith((f"{label}: ", f"{label}() ")):
         return said
+    if said.startswith(f"{written}() "):
+        return f"{label}{said[len(written) :]}"
     return f"{label}{said[len(own) :]}" if said.startswith((f"{own}: ", f"{own}() ")) else f"{label}: {said}"
 
 
@@ -399,7 +416,7 @@ def _instead(
         return None
     if said is None:
         said = error.said = error.args[0]  # type: ignore[attr-defined]
-    named = _named(said, signature.function.__name__, label)
+    named = _named(said, signature.function.__name__, label, signature.function.__qualname__)
     if type(error) is not ValueError:
         error.args = (named,)
         return None

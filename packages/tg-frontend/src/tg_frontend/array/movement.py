@@ -307,16 +307,16 @@ def _edge(x: B, axis: int, mode: str, count: int, first: bool) -> B:
     return flip(part, axis) if mode == "reflect" else part
 
 
-def pad_to(x: B, *shape: Any) -> B:
-    """Zeros behind the elements of each axis, up to the sizes in ``shape``; None leaves an axis as it is.
+def pad_to(x: B, *shape: Any, value: ConstType = 0) -> B:
+    """``value`` behind the elements of each axis, up to the sizes in ``shape``; None leaves an axis as it is.
 
     Raises:
       ValueError: if there is not one size an axis, or one is smaller than the axis.
 
     Example:
       >>> from tg_frontend import Tensor
-      >>> Tensor([1, 2, 3]).pad_to(5)
-      Tensor([1, 2, 3, 0, 0])
+      >>> Tensor([1, 2, 3]).pad_to(5), Tensor([1]).pad_to(2, value=7)
+      (Tensor([1, 2, 3, 0, 0]), Tensor([1, 7]))
     """
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
     if len(sizes) != x.ndim:
@@ -324,7 +324,7 @@ def pad_to(x: B, *shape: Any) -> B:
     rest = [0 if size is None else size - dim for size, dim in zip(sizes, x.shape, strict=True)]
     if any(isinstance(more, int) and more < 0 for more in rest):
         raise ValueError(f"pad_to: {tuple(sizes)} is smaller than shape {x.shape}")
-    return pad(x, [(0, more) for more in rest])
+    return pad(x, [(0, more) for more in rest], value=value)
 
 
 def squeeze(x: B, dim: int | Sequence[int] | None = None) -> B:

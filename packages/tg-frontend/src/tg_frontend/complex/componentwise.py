@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ALIKE = frozenset(
     """
-    reshape expand permute transpose flip shrink shrink_to pad_to squeeze unsqueeze flatten unflatten split chunk unbind
+    reshape expand permute transpose flip shrink shrink_to squeeze unsqueeze flatten unflatten split chunk unbind
     repeat repeat_interleave roll rearrange unfold diagonal diag diag_embed diagflat tril triu movedim ravel t narrow
     select expand_as view_as reshape_as broadcast_to tile flipud fliplr rot90 atleast_1d atleast_2d atleast_3d
     tensor_split hsplit vsplit dsplit pixel_shuffle pixel_unshuffle channel_shuffle diagonal_copy expand_copy
@@ -34,7 +34,8 @@ WRITING = frozenset(
     """.split()
 )
 """Methods that write elements into a copy."""
-_ELEMENTS = frozenset({"src", "source", "value", "values"})  # the arguments of those that hold elements
+ELEMENTS = frozenset({"src", "source", "value", "values"})
+"""The arguments of those that hold elements."""
 
 _SHAPED = frozenset(("expand_as", "view_as", "reshape_as"))
 """Methods of which an argument tells a shape, and may be complex."""
@@ -99,10 +100,10 @@ def writing(name: str) -> Callable[..., Any]:
         out = []
         for place in (0, 1):
             listed = [
-                _part(arg, place, kind) if key in _ELEMENTS else arg for key, arg in zip(names, args, strict=False)
+                _part(arg, place, kind) if key in ELEMENTS else arg for key, arg in zip(names, args, strict=False)
             ]
             listed += args[len(names) :]
-            named = {key: _part(arg, place, kind) if key in _ELEMENTS else arg for key, arg in kwargs.items()}
+            named = {key: _part(arg, place, kind) if key in ELEMENTS else arg for key, arg in kwargs.items()}
             out.append(getattr(z._parts[place], name)(*listed, **named))
         return composed(*out)
 
@@ -159,6 +160,12 @@ def pad(z: Any, padding: Any, mode: str = "constant", value: Any = 0) -> Any:
     number = complex(value)
     re, im = whole(z, "pad")
     return composed(re.pad(padding, mode, number.real), im.pad(padding, mode, number.imag))
+
+
+def pad_to(z: Any, *shape: Any, value: Any = 0) -> Any:
+    number = complex(value)
+    re, im = whole(z, "pad_to")
+    return composed(re.pad_to(*shape, value=number.real), im.pad_to(*shape, value=number.imag))
 
 
 def getitem(z: Any, index: Any) -> Any:

@@ -55,6 +55,7 @@ RULES: dict[str, Callable[..., Any]] = {
     # movement and selection
     "view": componentwise.view,
     "pad": componentwise.pad,
+    "pad_to": componentwise.pad_to,
     "diff": componentwise.diff,
     "where": componentwise.where,
     "cast": componentwise.cast,

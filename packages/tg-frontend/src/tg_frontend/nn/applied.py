@@ -6,7 +6,7 @@ from inspect import Parameter, Signature, signature
 
 from ..keywords import reached
 from .describing import settings_of, shows
-from .functional.ordered import ADDED, older_reduction
+from .functional.ordered import ADDED, extras
 from .module import Module
 
 TYPE_CHECKING = False
@@ -55,10 +55,7 @@ class Applied(Module):
         given.update({spelled[key]: value for key, value in kwargs.items()})
         if twisted := [key for key, value in given.items() if isinstance(value, complex)]:
             raise TypeError(f"{name}: {twisted[0]} is no complex number, got {given[twisted[0]]!r}")
-        inplace = given.pop("inplace", False)
-        older = given.pop("size_average", None), given.pop("reduce", None)
-        if any(one is not None for one in older):
-            given["reduction"] = older_reduction(*older)
+        inplace = extras(given, order, name)
         missing = [p.name for p in own if p.default is Parameter.empty and p.name not in given]
         if missing:
             raise TypeError(f"{name}: {missing[0]!r} is missing")

@@ -16,7 +16,7 @@ from ..array.shapes import broadcast_shape
 from ..array.writing import as_value
 from ..autograd.functions import Scatter, ScatterAdd
 from .gather_scatter import REDUCTIONS, check_places, combined
-from .indexing import flat_index
+from .indexing import flat_index, shape_of_places
 from .selection import nonzero
 
 TYPE_CHECKING = False
@@ -154,7 +154,7 @@ def index_put(x: A, indices: Sequence[A], values: Any, accumulate: bool = False)
     for index in found:
         if not isinstance(index, Array) or not dtypes.is_int(index.dtype):
             raise TypeError("index_put: indices are tensors of integers")
-    shape = broadcast_shape("index_put", *(index.shape for index in found))
+    shape = shape_of_places("index_put", found)
     at, n = flat_index([stretch(index, shape) for index in found], list(x.shape[: len(found)]))
     rest = x.shape[len(found) :]
     value = as_value(x, values, "index_put")

@@ -19,7 +19,7 @@ from ..autograd.functions import Scatter, Take
 from ..host import transfer
 from ..memory import disk
 from .creation import ones_like
-from .indexing import axes_of_terms, basic, flat_index, index_terms, range_of
+from .indexing import axes_of_terms, basic, flat_index, index_terms, range_of, shape_of_places
 from .scan import cumsum
 
 TYPE_CHECKING = False
@@ -188,7 +188,7 @@ def _written_at(x: A, terms: list[Any], value: A) -> A:
     """This tensor with the value at the positions that index tensors give."""
     inner = basic(x, terms, "setitem")
     advanced, gone, rest, place = axes_of_terms(terms)
-    shape = broadcast_shape("setitem", *(terms[i].shape for i in advanced))
+    shape = shape_of_places("setitem", [terms[i] for i in advanced])
     at, n = flat_index([stretch(terms[i], shape) for i in advanced], [inner.shape[i] for i in advanced])
     kept = tuple(inner.shape[i] for i in rest)
     part = (*kept[:place], *shape, *kept[place:])

@@ -29,6 +29,10 @@ class WrongIndexError(IndexError, TypeError):
     """Something that is no index: an ``IndexError``, as PyTorch and numpy raise, and a ``TypeError``, which it is."""
 
 
+class UnlikeIndexesError(IndexError, ValueError):
+    """Indices that do not meet: an ``IndexError``, as PyTorch and numpy raise, and a ``ValueError``, as shapes."""
+
+
 class _Mask:
     """One axis of a mask: where it is true, and what it must fit."""
 
@@ -43,7 +47,7 @@ def index_terms(x: A, indices: Any, what: str) -> list[Any]:
 
     Raises:
       IndexError: if there are too many, or a mask does not fit.
-      TypeError: if something is no index.
+      WrongIndexError: if something is no index.
     """
     given = [_plain(term, what) for term in (indices if isinstance(indices, tuple) else (indices,))]
     terms: list[Any] = []
@@ -61,9 +65,9 @@ def index_terms(x: A, indices: Any, what: str) -> list[Any]:
         elif isinstance(term, int) and not isinstance(term, bool):
             terms.append(term)
         elif isinstance(term, bool):
-            raise TypeError(f"{what}: a bool is no index of shape {x.shape}; use a tensor of bools as a mask")
+            raise WrongIndexError(f"{what}: a bool is no index of shape {x.shape}; use a tensor of bools as a mask")
         else:
-            raise TypeError(f"{what}: a {type(term).__name__} is no index of shape {x.shape}")
+            raise WrongIndexError(f"{what}: a {type(term).__name__} is no index of shape {x.shape}")
     dots = [i for i, term in enumerate(terms) if term is Ellipsis]
     if len(dots) > 1:
         raise IndexError(f"{what}: an index has a single ellipsis ('...') at most, got {len(dots)}")
@@ -97,7 +101,7 @@ def _bound(bound: Any, what: str) -> Any:
     if bound is None or isinstance(bound, (int, Expr)) or not hasattr(bound, "__index__"):
         return bound
     if isinstance(bound, Array) and bound.ndim:
-        raise TypeError(f"{what}: the bounds of a slice are integers, got {bound!r}")
+        raise WrongIndexError(f"{what}: the bounds of a slice are integers, got {bound!r}")
     return index(bound)
 
 
@@ -182,13 +186,25 @@ def __iter__(x: A) -> Iterator[A]:
 def _look_up(x: A, terms: list[Any]) -> A:
     """Whole slices at the positions that index tensors give; without the axes of integers."""
     advanced, gone, rest, place = axes_of_terms(terms)
-    shape = broadcast_shape("getitem", *(terms[i].shape for i in advanced))
+    shape = shape_of_places("getitem", [terms[i] for i in advanced])
     flat, size = flat_index([stretch(terms[i], shape) for i in advanced], [x.shape[i] for i in advanced])
     moved = x.permute(*rest[:place], *gone, *advanced, *rest[place:])
     kept = [x.shape[i] for i in rest]
     before, after = prod(kept[:place]), prod(kept[place:])
     found = moved.reshape((before, size, after))._apply(Take(), flat.reshape((prod(shape),)))
     return found.reshape((*kept[:place], *shape, *kept[place:]))
+
+
+def shape_of_places(what: str, indices: list[Any]) -> tuple[sint, ...]:
+    """The shape in which index tensors meet.
+
+    Raises:
+      UnlikeIndexesError: if they do not.
+    """
+    try:
+        return broadcast_shape(what, *(one.shape for one in indices))
+    except ValueError as error:
+        raise UnlikeIndexesError(f"{error}, which the indices have") from None
 
 
 def axes_of_terms(terms: list[Any]) -> tuple[list[int], list[int], list[int], int]:
@@ -231,12 +247,12 @@ def range_of(term: Any, dim: sint, shape: tuple[sint, ...], axis: int, what: str
         return start, start + 1, 1
     step = 1 if term.step is None else term.step
     if not isinstance(step, int):
-        raise TypeError(f"{what}: the step of a slice is an integer, got {step!r}")
+        raise WrongIndexError(f"{what}: the step of a slice is an integer, got {step!r}")
     if step == 0:
         raise ValueError(f"{what}: the step of a slice cannot be 0")
     for bound in (term.start, term.stop):
         if bound is not None and not isinstance(bound, (int, Expr)):
-            raise TypeError(f"{what}: the bounds of a slice are integers, got {bound!r}")
+            raise WrongIndexError(f"{what}: the bounds of a slice are integers, got {bound!r}")
     if isinstance(dim, int) and not isinstance(term.start, Expr) and not isinstance(term.stop, Expr):
         picked = range(*term.indices(dim))
         if not picked:

@@ -8,10 +8,11 @@ from inspect import Parameter, Signature, signature
 from tg_lazy.graph.origin import WRAPPERS
 
 from ...array import writing
-from ...keywords import checked, reached
+from ...keywords import check_truth, checked, reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any, TypeVar
 
     F = TypeVar("F")
@@ -45,6 +46,35 @@ ORDERS = {
 ADDED = {"inplace": False, "size_average": None, "reduce": None}
 """Arguments of PyTorch's that functions have none of, with their defaults: ``inplace`` writes the result to the input;
 ``size_average`` and ``reduce`` are older words for a ``reduction``."""
+
+
+def extras(given: dict[str, Any], names: Collection[str], label: str) -> bool:
+    """Takes PyTorch's arguments that methods have none of out of others; the older words become a ``reduction``.
+
+    Args:
+      given: arguments by name; changed.
+      names: those that are taken.
+      label: what is called in messages.
+
+    Returns:
+      Whether the result is to be written to the input.
+
+    Raises:
+      TypeError: if one is neither True nor False.
+
+    Example:
+      >>> given = {"reduce": False, "inplace": True}
+      >>> extras(given, ("inplace", "reduce"), "mse_loss"), given
+      (True, {'reduction': 'none'})
+    """
+    found = {name: given.pop(name, default) for name, default in ADDED.items() if name in names}
+    for name, value in found.items():
+        if value is not None or ADDED[name] is not None:
+            check_truth(value, name, label)
+    older = found.get("size_average"), found.get("reduce")
+    if any(one is not None for one in older):
+        given["reduction"] = older_reduction(*older)
+    return bool(found.get("inplace"))
 
 
 def older_reduction(size_average: bool | None, reduce: bool | None) -> str:
@@ -83,12 +113,7 @@ def in_order(function: F, order: str) -> F:
         if twice := [key for key in given if key in kwargs]:
             raise TypeError(f"functional.{name}() got {twice[0]!r} twice")
         given.update(kwargs)
-        inplace = given.pop("inplace", False) if "inplace" in names else False
-        if "reduce" in names:
-            older = given.pop("size_average", None), given.pop("reduce", None)
-            if older != (None, None):
-                given["reduction"] = older_reduction(*older)
-        if not inplace:
+        if not extras(given, names, f"functional.{name}"):
             return inner(*args[:1], **given)
         x = args[0] if args else given.pop(names[0])
         kept, _ = writing.kept_for(x, None, always=True)
