@@ -434,4 +434,4 @@ def even_piece(extent: int, most: int) -> int:
     >>> even_piece(4096, 1024), even_piece(1000, 128), even_piece(1009, 512)
     (1024, 125, 505)
     """
-    return even_part(extent, most) or ceildiv(extent, ceildiv(extent, most))
+    return even_part(extent, most) or upper(ceildiv(extent, ceildiv(extent, most)))
