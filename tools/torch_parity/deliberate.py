@@ -163,7 +163,7 @@ OPTIMISERS = [
     Reason(("LBFGS",), r"differs .*state of parameters", "the steps that it remembers are not saved: it begins anew"),
     Reason(("LBFGS",), r"differs (float32|complex64).*step \d+: .*values",
            "twenty evaluations a step, along directions that rounding turns; float64 agrees"),
-    Reason(("*LR", "*Restarts"), r"differs .*no attribute",
+    Reason(("*LR", "*Restarts", "*Plateau"), r"differs .*no attribute",
            "a schedule is computed from the number of steps: it keeps no more than that"),
 ]  # fmt: skip
 """Optimisers and schedules that are not PyTorch's on purpose: what ``tools/torch_parity/optimisers.py`` finds."""

@@ -287,6 +287,7 @@ def scheduled(make: Callable[[Any, Any], Any], optimiser: str, torch: Any) -> st
 
     ours = own()
     a, b = make(of[0], theirs), make(of[1], ours)
+    missing: list[str] = []
     for epoch in range(EPOCHS):
         wrong = _rates(theirs, ours, a, b)
         if wrong is not None:
@@ -302,14 +303,12 @@ def scheduled(make: Callable[[Any, Any], Any], optimiser: str, torch: Any) -> st
             ours.load_state_dict(settings)
             b.load_state_dict(saved)
             missing = [name for name in saved if not name.startswith("_") and not hasattr(b, name)]
-            if missing:
-                return f"no attribute {', '.join(missing)}"
-    return None
+    return f"no attribute {', '.join(missing)}" if missing else None
 
 
 def _rates(theirs: Any, ours: Any, a: Any, b: Any) -> str | None:
     for left, right in zip(theirs.param_groups, ours.param_groups, strict=True):
-        for key in ("lr", "momentum", "betas", "initial_lr", "max_lr", "min_lr"):
+        for key in ("lr", "momentum", "betas", "initial_lr"):
             if key in left and not np.allclose(left[key], right[key], rtol=1e-5, atol=1e-8):
                 return f"{key} is {left[key]}, here {right[key]}"
     if not np.allclose(a.get_last_lr(), b.get_last_lr(), rtol=1e-5):

@@ -17,7 +17,7 @@ from ..describing import described
 from ..state import load_state_dict
 from .group import Group
 from .hooks import HookedOptimizer, sees_to_hooks
-from .states import nested_of, tensor_of
+from .states import nested_of, setting_of, tensor_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -346,7 +346,8 @@ class Optimizer(HookedOptimizer):
         state_dict = self._changed("load_pre", dict(state_dict))
         nested = state_dict if "param_groups" in state_dict else nested_of(state_dict)
         groups, state = nested.get("param_groups", []), nested.get("state", {})
-        groups = list(groups.values()) if isinstance(groups, dict) else list(groups)
+        groups = [{key: setting_of(value) for key, value in group.items()} for group in
+                  (groups.values() if isinstance(groups, dict) else groups)]  # fmt: skip
         if not groups:
             raise KeyError(f"{name}: not in the state: param_groups")
         sizes = [len(group["params"]) for group in groups if "params" in group]
@@ -367,7 +368,7 @@ class Optimizer(HookedOptimizer):
         for group, values in zip(self.param_groups, groups, strict=True):
             for key, value in values.items():
                 if key in group and key != "params":
-                    group[key] = tuple(value) if isinstance(value, list) else value
+                    group[key] = value
         for hook in self._of("load"):
             hook.function(self)
 

@@ -24,6 +24,13 @@ def nested_of(flat: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
+def setting_of(value: Any) -> Any:
+    """A setting of a state: a tensor of PyTorch's as the number that it holds, a list as a tuple."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(setting_of, value))
+    return value.item() if type(value).__module__ == "torch" and value.numel() == 1 else value
+
+
 def tensor_of(value: Any, like: Tensor | None) -> Any:
     """What a state holds as a tensor, in the shape of what is kept if that has one element, too."""
     if isinstance(value, (int, float)):

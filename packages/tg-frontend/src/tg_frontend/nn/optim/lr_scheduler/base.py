@@ -184,6 +184,7 @@ class LRScheduler:
           >>> schedule.get_last_lr()
           [0.5]
         """
+        state_dict = self._spelled(state_dict)
         bases = "base_lrs" if "base_lrs" in state_dict else "base_lr"
         missing = [name for name in ("last_epoch", bases) if name not in state_dict]
         if missing:
@@ -193,6 +194,10 @@ class LRScheduler:
         self._loaded(state_dict)
         self._alone = [True] * len(self.base_lrs)
         self._set([self._rate(self.last_epoch, n) for n in range(len(self.base_lrs))])
+
+    def _spelled(self, state_dict: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A state by the names that are here."""
+        return state_dict
 
     def _loaded(self, state_dict: Mapping[str, Any]) -> None:
         """Takes what else a schedule keeps."""

@@ -59,7 +59,7 @@ class _Composed(LRScheduler):
         return {**own, **{f"{n}.{name}": t for n, one in enumerate(self.parts) for name, t in one.state_dict().items()}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on where :meth:`state_dict` was read, and sets the rates.
+        """Goes on where :meth:`state_dict` was read, and sets the rates. PyTorch's own states are taken, too.
 
         Raises:
           KeyError: if a name is missing.
@@ -74,6 +74,7 @@ class _Composed(LRScheduler):
           >>> chain.get_last_lr()
           [0.5]
         """
+        state_dict = _by_numbers(state_dict)
         if "rates" not in state_dict or "last_epoch" not in state_dict:
             raise KeyError(f"{type(self).__name__}: not in the state: last_epoch, rates")
         for n, one in enumerate(self.parts):
@@ -89,6 +90,15 @@ class _Composed(LRScheduler):
         """Tells the parts what the rates are."""
         for one in self.parts:
             one._alone = [len(self.parts) == 1] * len(rates)
+
+
+def _by_numbers(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """PyTorch's state, in which those of the parts are a list, as it is here."""
+    parts = state.get("_schedulers")
+    if parts is None:
+        return state
+    own = {"rates": state["_last_lr"], "last_epoch": state.get("last_epoch", parts[-1].get("last_epoch"))}
+    return own | {f"{n}.{name}": value for n, part in enumerate(parts) for name, value in part.items()}
 
 
 class ChainedScheduler(_Composed):

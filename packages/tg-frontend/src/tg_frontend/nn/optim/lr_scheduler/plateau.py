@@ -147,6 +147,10 @@ class ReduceLROnPlateau(LRScheduler):
             "cooldown_counter": number(self.cooldown_counter), "rates": number(*self.get_lr()),
         }  # fmt: skip
 
+    def _spelled(self, state_dict: Mapping[str, Any]) -> Mapping[str, Any]:
+        """PyTorch's state has the rates of the last step alone."""
+        return state_dict if "base_lr" in state_dict else {**state_dict, "base_lr": self.base_lrs}
+
     def _loaded(self, state_dict: Mapping[str, Any]) -> None:
         self.best = numbers(state_dict["best"])[0]
         self.num_bad_epochs = int(numbers(state_dict["num_bad_epochs"])[0])
