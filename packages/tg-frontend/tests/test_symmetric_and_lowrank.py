@@ -10,6 +10,7 @@ import pytest
 from tg_dtype import dtypes
 from tg_frontend import Tensor, linalg
 from tg_frontend.functions import chain_matmul, constant_pad_nd
+from tg_runtime import GlobalCounters
 
 RNG = np.random.default_rng(11)
 
@@ -173,6 +174,15 @@ def test_a_few_eigenvalues(shape: tuple[int, ...], k: int, general: bool, larges
     np.testing.assert_allclose(
         v.swapaxes(-1, -2) @ metric @ v, np.broadcast_to(np.eye(k), (*shape[:-2], k, k)), atol=1e-5
     )
+
+
+def test_all_steps_to_a_few_eigenvalues_are_of_one_shape() -> None:
+    """What is compiled for one step is all that is ever compiled."""
+    a = symmetric(31, 31)
+    linalg.lobpcg(Tensor(a), 2, niter=1)[0].realize()
+    before = GlobalCounters.compile_count
+    linalg.lobpcg(Tensor(a), 2, niter=5)[0].realize()
+    assert GlobalCounters.compile_count == before
 
 
 def test_eigenvalues_with_a_gradient_and_what_is_refused() -> None:

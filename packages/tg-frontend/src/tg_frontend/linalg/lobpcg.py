@@ -7,7 +7,7 @@ orthonormal by Householder's reflections, so that directions that have all but v
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tg_runtime import capturing
 
@@ -126,11 +126,13 @@ def _iterated(
     a: Tensor, factor: Tensor | None, inverse: Tensor | None, start: Tensor, steps: int, accuracy: float, greatest: bool
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Eigenvalues and vectors as many as there are to begin with, the greatest (or least) first."""
-    block = start._ints()[-1]
-    x = qr(start if factor is None else adjoint(factor) @ start).Q
-    size = (a @ x).square().sum((-2, -1), keepdim=True).sqrt() / block**0.5
-    values, x = _ritz(a, x, block, greatest)
-    direction: Any = None
+    block, lead = start._ints()[-1], (start if factor is None else adjoint(factor) @ start)
+    # of as many columns as in all later steps: their kernels are compiled once; reflections complete the basis
+    basis = qr(lead.cat(lead * 0, lead * 0, dim=-1)).Q
+    size = (a @ basis).square().sum((-2, -1), keepdim=True).sqrt() / (3 * block) ** 0.5
+    values, x = _ritz(a, basis, block, greatest)
+    x = x.realize()
+    direction = (x * 0).realize()
     for _ in range(steps):
         residual = a @ x - x * values.unsqueeze(-2)
         if not capturing():
@@ -142,8 +144,7 @@ def _iterated(
             residual = residual if factor is None else adjoint(factor) @ residual
         residual = residual - x @ (adjoint(x) @ residual)
         residual = residual / residual.square().sum(-2, keepdim=True).sqrt().maximum(1e-30)
-        parts = [x, residual] if direction is None else [x, residual, direction]
-        basis = qr(parts[0].cat(*parts[1:], dim=-1)).Q
+        basis = qr(x.cat(residual, direction, dim=-1)).Q
         values, found = _ritz(a, basis, block, greatest)
         direction = found - x @ (adjoint(x) @ found)
         direction = (direction / direction.square().sum(-2, keepdim=True).sqrt().maximum(1e-30)).realize()
