@@ -21,7 +21,7 @@ import numpy as np
 
 from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret, parse
 from tg_codegen.compile import in_order
-from tg_codegen.ir.matrix import AVX512_DOTS
+from tg_codegen.ir.matrix import AVX2_DOTS, AVX512_DOTS
 from tg_codegen.ir.uop import UOps
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.nest.kernel import Kernel
@@ -48,7 +48,8 @@ INTS = ("int32", "int8", "uint8", "int16", "uint16", "uint32", "int64", "uint64"
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 33)
 
 TARGETS: dict[str, Renderer] = {
-    "cpu": LLVMRenderer(Target(vector_bytes=32, registers=16, threads=2, l1_bytes=1 << 15, l2_bytes=1 << 18)),
+    "cpu": LLVMRenderer(Target(
+        vector_bytes=32, registers=16, threads=2, l1_bytes=1 << 15, l2_bytes=1 << 18, matrices=AVX2_DOTS)),
     "small cpu": LLVMRenderer(Target(vector_bytes=16, registers=16, threads=3)),
     "cpu with matrices": LLVMRenderer(Target(
         vector_bytes=64, registers=32, threads=2,

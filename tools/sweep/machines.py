@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from tg_codegen import Renderer, Target
-from tg_codegen.ir.matrix import AVX512_DOTS
+from tg_codegen.ir.matrix import AVX2_DOTS, AVX512_DOTS
 from tg_codegen.render.llvm import AMDLLVMRenderer
 from tg_codegen.render.renderers import (
     ClangRenderer,
@@ -63,7 +63,7 @@ def cpu(vector_bytes: int, threads: int, language: type[LLVMRenderer] | type[Cla
     registers, cache_bytes = VECTORS[vector_bytes]
     target = Target(
         vector_bytes=vector_bytes, registers=registers, threads=threads, l1_bytes=32 << 10, l2_bytes=cache_bytes,
-        last_bytes=32 << 20, matrices=AVX512_DOTS if vector_bytes == 64 else (), scales=vector_bytes == 64,
+        last_bytes=32 << 20, matrices={64: AVX512_DOTS, 32: AVX2_DOTS}.get(vector_bytes, ()), scales=vector_bytes == 64,
     )  # fmt: skip
     name = f"{language.name}-{8 * vector_bytes}x{threads}"
     return Machine(name, "CPU", Limits(row_bytes=cache_bytes).of_threads(target.threads), lambda: language(target))

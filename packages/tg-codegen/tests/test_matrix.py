@@ -11,7 +11,7 @@ import pytest
 from tg_codegen import Target, interpret, linearize
 from tg_codegen.compile import compile_ast
 from tg_codegen.emit.kernel import emit_nest
-from tg_codegen.ir.matrix import INSTRUCTIONS, Fragment, dot_product
+from tg_codegen.ir.matrix import AVX2_DOTS, AVX512_DOTS, INSTRUCTIONS, Fragment, dot_product
 from tg_codegen.ir.text import parse_linear, print_uops
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.ir.verify import verify
@@ -32,7 +32,8 @@ from tg_shape import ShapeTracker, Variable, toposort, upper
 ST = ShapeTracker.from_shape
 Array = np.ndarray[Any, np.dtype[Any]]
 BF16, F32 = dtypes.bfloat16, dtypes.float32
-WIDE = Target(vector_bytes=64, registers=32, l1_bytes=1 << 15, l2_bytes=1 << 20, matrices=tuple(INSTRUCTIONS.values()))
+WIDE = Target(vector_bytes=64, registers=32, l1_bytes=1 << 15, l2_bytes=1 << 20, matrices=AVX512_DOTS)
+NARROW = Target(vector_bytes=32, registers=16, l1_bytes=1 << 15, l2_bytes=1 << 20, matrices=AVX2_DOTS)
 SMALL = replace(WIDE, vector_bytes=16, matrices=(dot_product("vdpbf16ps", BF16, BF16, F32, 4),))
 
 
@@ -291,6 +292,40 @@ def test_few_rows_times_columns_that_lie_as_rows(a: DType, b: DType, name: str, 
     verify(sink)
     interpret(linearize(sink), [z.data.cast("B") for z in (out, x, y)], {})
     np.testing.assert_array_equal(out, x.astype(np.int64) @ y.T.astype(np.int64))
+
+
+SMALL_INTEGERS = (dtypes.int16, dtypes.int8, dtypes.uint8)
+
+
+@pytest.mark.parametrize(("m", "n", "k", "turned"), [
+    (6, 96, 64, False), (13, 49, 67, False), (11, 40, 33, True), (1, 5, 131, True), (3, 2, 70, True)])
+@pytest.mark.parametrize("b", SMALL_INTEGERS, ids=str)
+@pytest.mark.parametrize("a", SMALL_INTEGERS, ids=str)
+def test_pairs_of_words(a: DType, b: DType, m: int, n: int, k: int, turned: bool) -> None:
+    """Bytes of either sign are widened and multiplied in pairs, of which no sum saturates or wraps wrongly."""
+    sink = emit_nest(planned(product(m, n, k, tb=turned, a=a, b=b, acc=dtypes.int32), NARROW), NARROW)
+    names = {u.arg.name for u in matrices(sink)}
+    assert names and all("vpmaddwd" in name for name in names)
+    rng = np.random.default_rng(0)
+    x, y = (
+        rng.choice(np.array([dtypes.min(dtype), dtypes.max(dtype), 1]), shape).astype(dtype.name)
+        for dtype, shape in ((a, (m, k)), (b, (n, k) if turned else (k, n))))
+    out = np.zeros((m, n), np.int32)
+    verify(sink)
+    interpret(linearize(sink), [z.data.cast("B") for z in (out, x, y)], {})
+    right = y.astype(np.int64)
+    np.testing.assert_array_equal(out, (x.astype(np.int64) @ (right.T if turned else right)).astype(np.int32))
+
+
+@pytest.mark.parametrize(("m", "k"), [(24, 64), (25, 67)])
+def test_rows_are_widened_where_a_tile_is_copied(m: int, k: int) -> None:
+    """No product of a tile widens what all its lanes share: it reads from scratch what was widened in whole vectors."""
+    sink = emit_nest(planned(product(m, 512, k, a=dtypes.int8, b=dtypes.int8, acc=dtypes.int32), NARROW), NARROW)
+    assert {u.arg.name for u in matrices(sink)} == {"vpmaddwd.int16.int8"}
+    wide = [u for u in sink.toposort() if u.op is Ops.CAST and u.dtype.scalar() is dtypes.int16]
+    assert max(u.dtype.count for u in wide) == 16
+    near = toposort([u.src[1] for u in matrices(sink)], lambda u: () if u.op is UOps.AFTER else u.src)
+    assert not {*near} & {*wide}
 
 
 def blocks(rows: int, panels: int, runs: int, gap: int = 0) -> LazyOp:

@@ -10,7 +10,7 @@ import pytest
 from tg_codegen import compile_ast
 from tg_codegen.ir.uop import UOps
 from tg_dtype import DType, dtypes
-from tg_lazy import BufferArg, LazyOp, Ops
+from tg_lazy import BufferArg, Context, LazyOp, Ops
 from tg_lazy import ast as A
 from tg_runtime import Buffer, Compiled, CompiledRunner, Device
 from tg_runtime.host.arch import CPUArch
@@ -18,6 +18,11 @@ from tg_shape import ShapeTracker
 
 BYTES = ["vpdpbusd", "vpdpbusd.turned", "vpdpbusd.signed", "vpdpbusd.unsigned", "vpdpwssd"]
 BOTH = ["vdpbf16ps", *BYTES, *(f"paired.{name}" for name in BYTES)]
+NARROW = ("int16", "int8", "uint8")
+WORDS = [f"{before}vpmaddwd.{a}.{b}" for before in ("", "paired.") for a in NARROW for b in NARROW]
+HELD = "CPU:LLVM:x86_64,haswell"
+DEVICES = ["CPU", *([] if CPUArch.parse("x86_64,haswell").machine or CPUArch.parse("haswell").lacking() else [HELD])]
+"""This machine, and as far as it goes one of AVX2."""
 ST = ShapeTracker.from_shape
 M, N, K = 70, 130, 331
 
@@ -26,8 +31,8 @@ M, N, K = 70, 130, 331
     ("arch", "names"),
     [
         ("x86_64,skylake-avx512", []), ("x86_64,icelake-server", BOTH[1:]), ("x86_64,znver4", BOTH),
-        ("x86_64,znver4,-avx512f", []), ("x86_64,znver4,-avx512bf16", BOTH[1:]), ("x86_64,haswell", []),
-        ("aarch64", []),
+        ("x86_64,znver4,-avx512f", WORDS), ("x86_64,znver4,-avx512bf16", BOTH[1:]), ("x86_64,haswell", WORDS),
+        ("x86_64,haswell,-avx2", []), ("aarch64", []),
     ],
 )  # fmt: skip
 def test_who_has_them(arch: str, names: list[str]) -> None:
@@ -57,8 +62,10 @@ def product(a: DType, b: DType, acc: DType, m: int, turned: bool) -> LazyOp:
     ],
 )
 @pytest.mark.parametrize(("m", "turned"), [(M, False), (1, True), (3, True)])
-def test_products(a: DType, b: DType, acc: DType, m: int, turned: bool) -> None:
-    device = Device["CPU"]
+@pytest.mark.parametrize("dev", DEVICES)
+def test_products(a: DType, b: DType, acc: DType, m: int, turned: bool, dev: str) -> None:
+    with Context(DEV=dev):
+        device = Device["CPU"]
     assert isinstance(device, Compiled)
     assert device.renderer is not None
     spec = compile_ast(product(a, b, acc, m, turned), device.renderer)
@@ -87,9 +94,11 @@ def test_products(a: DType, b: DType, acc: DType, m: int, turned: bool) -> None:
 
 @pytest.mark.parametrize("low", [-128, -127, 127])
 @pytest.mark.parametrize(("m", "turned"), [(2, False), (5, False), (7, False), (8, False), (13, False), (61, True)])
-def test_the_largest_sums_of_bytes(m: int, turned: bool, low: int) -> None:
+@pytest.mark.parametrize("dev", DEVICES)
+def test_the_largest_sums_of_bytes(m: int, turned: bool, low: int, dev: str) -> None:
     """Every product is the largest or the smallest that there is: nothing saturates, and no sign is flipped twice."""
-    device = Device["CPU"]
+    with Context(DEV=dev):
+        device = Device["CPU"]
     assert isinstance(device, Compiled)
     assert device.renderer is not None
     spec = compile_ast(product(dtypes.int8, dtypes.int8, dtypes.int32, m, turned), device.renderer)

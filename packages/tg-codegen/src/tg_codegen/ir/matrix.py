@@ -94,10 +94,13 @@ PAIRED: Final = "paired."
 """Before the name of an instruction whose first operand has a vector's lanes."""
 
 
-def dot_product(name: str, a: DType, b: DType, acc: DType, lanes: int) -> MatrixInstruction:
+def dot_product(
+    name: str, a: DType, b: DType, acc: DType, lanes: int, factor: DType | None = None
+) -> MatrixInstruction:
     """An instruction of one thread: in each lane the products of what fits into one lane, added to it.
 
     ``a`` is one lane's worth, the same for every lane; if the name begins with :data:`PAIRED`, each lane has its own.
+    Operands that are narrower than the ``factor`` that is multiplied are widened to it first.
 
     >>> dot_product("vdpbf16ps", dtypes.bfloat16, dtypes.bfloat16, dtypes.float32, 16).shape
     (1, 16, 2)
@@ -105,7 +108,7 @@ def dot_product(name: str, a: DType, b: DType, acc: DType, lanes: int) -> Matrix
     >>> found.shape, [fragment.count for fragment in found.fragments], found.fragments[2].place(3)
     ((16, 16, 2), [32, 32, 16], (3, 3))
     """
-    k, paired = acc.itemsize // a.itemsize, name.startswith(PAIRED)
+    k, paired = acc.itemsize // (factor or a).itemsize, name.startswith(PAIRED)
     inner = tuple((1 << i) for i in range(k.bit_length() - 1))
     outer = tuple((1 << i) for i in range(lanes.bit_length() - 1))
     fragments = (
@@ -129,6 +132,28 @@ AVX512_VNNI_PAIRED = tuple(
 WITHOUT_SIGN = {AVX512_VNNI_SIGNED: AVX512_VNNI}
 """For instructions that are put together of others: the one for a first operand without a sign."""
 AVX512_DOTS = (AVX512_BF16, *AVX512_VNNI_ALL, *AVX512_VNNI_PAIRED)
+
+_WORDS = (dtypes.int16, dtypes.int8, dtypes.uint8)
+"""Dtypes whose numbers are all numbers of int16."""
+
+
+def _word_products(before: str = "") -> tuple[MatrixInstruction, ...]:
+    """Products of pairs of int16, of which bytes are widened first (VPMADDWD, and VPADDD for the sum).
+
+    VPMADDUBSW, which multiplies bytes, saturates what it adds up in 16 bits: 255 * 127 twice is more.
+    """
+    return tuple(
+        dot_product(f"{before}vpmaddwd.{a.name}.{b.name}", a, b, dtypes.int32, 8, dtypes.int16)
+        for a in _WORDS for b in _WORDS)
+
+
+AVX2_WORDS = _word_products()
+AVX2_DOTS = (*AVX2_WORDS, *_word_products(PAIRED))
+WIDER_ROWS = {
+    narrow: wide for narrow in AVX2_WORDS if narrow.a.itemsize == 1
+    for wide in AVX2_WORDS if (wide.a, wide.b) == (dtypes.int16, narrow.b)
+}  # fmt: skip
+"""For instructions that widen their first operand: the one that takes it widened."""
 
 
 WARP = 32
@@ -196,5 +221,5 @@ def simdgroup_product(dtype: DType) -> MatrixInstruction:
 SIMDGROUP = tuple(simdgroup_product(dtype) for dtype in (dtypes.float16, dtypes.bfloat16, dtypes.float32))
 
 INSTRUCTIONS = {found.name: found for found in (
-    *AVX512_DOTS, *(found for found, _ in MMA), MMA_TF32, *SIMDGROUP)}  # fmt: skip
+    *AVX512_DOTS, *AVX2_DOTS, *(found for found, _ in MMA), MMA_TF32, *SIMDGROUP)}  # fmt: skip
 """Every instruction by its name."""

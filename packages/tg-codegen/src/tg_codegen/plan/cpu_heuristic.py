@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import gcd, prod
 
 from tg_lazy import Ops
@@ -13,7 +13,7 @@ from ..machine.target import Target
 from ..nest.matrix_products import paired_instruction_for
 from ..nest.nest import Kind, Nest, Node, NodeOp, Root
 from ..nest.windows import overlapping
-from . import unsigned_products
+from . import unsigned_products, widened_rows
 from .actions import LoopAction, Mark, Outermost, Pack, Split, apply
 from .interleaved import interleaved
 from .packing import Packer
@@ -401,9 +401,10 @@ class CPUPlanner(Packer):
             return
         instruction, *factors = found
         _, lanes, depth = instruction.shape
-        loads = [n for factor in factors for n in factor.toposort() if n.op is NodeOp.LOAD]
-        near = all(coefficient(load.arg[1], terms.var) == 1 and load.dtype.itemsize == instruction.a.itemsize
-                   and isinstance(load.arg[2], int) for load in loads)
+        loads = [(n, dtype) for factor, dtype in zip(factors, (instruction.a, instruction.b), strict=True)
+                 for n in factor.toposort() if n.op is NodeOp.LOAD]
+        near = all(coefficient(load.arg[1], terms.var) == 1 and load.dtype.itemsize == dtype.itemsize
+                   and isinstance(load.arg[2], int) for load, dtype in loads)
         if near and len(loads) == len(factors) and upper(terms.extent) >= 2 * lanes * depth and self.lanes == lanes:
             self.cut(terms.var, depth, Kind.CONTRACT)
 
@@ -431,12 +432,12 @@ def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
     if target.matrices:
         actions = interleaved(nest, target)
         if actions:
-            return [*actions, *unsigned_products.proposed(apply(nest, actions), target)]
+            return [*actions, *operands(apply(nest, actions), target)]
         planner = CPUPlanner(nest, target, matrices=True)
         actions = planner.planned()
         packed = planner.woven or any(isinstance(a, Pack) for a in actions)
         if packed and any(contracts(a) for a in actions):
-            return [*actions, *unsigned_products.proposed(planner.nest, target)]
+            return [*actions, *operands(planner.nest, target)]
     first = CPUPlanner(nest, target)
     first.planned()
     best, least = first, LANES_GAIN * plan_cycles(first.nest, target) if first.alike else 0.0
@@ -453,6 +454,12 @@ def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
         if plan_cycles(even.nest, target) < EVEN_GAIN * plan_cycles(best.nest, target):
             best = even
     return best.actions
+
+
+def operands(nest: Nest, target: Target) -> Iterator[LoopAction]:
+    """Actions that make the rows of a product what its matrix instruction takes with the least work."""
+    yield from unsigned_products.proposed(nest, target)
+    yield from widened_rows.proposed(nest, target)
 
 
 def contracts(action: LoopAction) -> bool:

@@ -28,11 +28,11 @@ TOP_BIT = 128
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """A product of signed bytes.
+    """A sum of products, lanes being along one of its operands.
 
     Attributes:
       node: the sum.
-      a: the operand that becomes unsigned: the lanes do not depend on it.
+      a: the operand of the rows: the lanes do not depend on it.
       b: the other one.
     """
 
@@ -64,9 +64,15 @@ class UnsignedProducts(LoopAction):
 
 def signed(nest: Nest) -> Operands | None:
     """The product of signed bytes that a nest is, if it is one."""
+    found = integers(nest)
+    return None if found is None or any(x.dtype is not dtypes.int8 for x in (found.a, found.b)) else found
+
+
+def integers(nest: Nest) -> Operands | None:
+    """The sum of products of narrower integers in 32 bits that a nest is, if it is one."""
     reductions, lanes = reductions_of(nest), [axis.root for axis in nest.axes if axis.kind is Kind.VECTOR]
     pair = factors(reductions[0]) if len(reductions) == 1 and lanes else None
-    if pair is None or any(factor.dtype is not dtypes.int8 for factor in pair):
+    if pair is None or any(not dtypes.is_int(factor.dtype) or factor.dtype.itemsize > 2 for factor in pair):
         return None
     if reductions[0].dtype is not dtypes.int32 or (lanes[-1] in pair[0].free) is (lanes[-1] in pair[1].free):
         return None
@@ -111,16 +117,24 @@ def proposed(nest: Nest, target: Target) -> Iterator[LoopAction]:
     if not rows_of(nest, found) and registers(nest, found.b) > target.registers:  # both sums are made in one loop
         return
     yield UnsignedProducts()
-    tile = next((axis.name for axis in reversed(serial(nest)) if axis.root in found.a.free), None)
-    if not copied(nest, found.a, tile, target):
+    tile = tile_of(nest, found.a)
+    if copied(nest, found.a, tile, found.a.dtype.itemsize, target):
+        yield from copies(UnsignedProducts().apply(nest), found.a, tile, target)
+
+
+def tile_of(nest: Nest, a: Node) -> str | None:
+    """The innermost loop of the rows of ``a``."""
+    return next((axis.name for axis in reversed(serial(nest)) if axis.root in a.free), None)
+
+
+def copies(nest: Nest, a: Node, tile: str | None, target: Target) -> Iterator[LoopAction]:
+    """Keeps what the rows ``a`` of a tile are converted to, and fetches the next tile meanwhile."""
+    if sum(a in node.src for node in nest.nodes()) > 1:  # the rows are read for something else, too
         return
-    new = UnsignedProducts().apply(nest)
-    if sum(found.a in node.src for node in new.nodes()) > 1:  # the rows are read for something else, too
-        return
-    number = loads_of(new).index(found.a)
+    number = loads_of(nest).index(a)
     yield Convert(number, tile)
-    further = next_tile(nest, found.a, tile, target)
-    if further and all(load is not found.a for load, _ in nest.ahead):
+    further = next_tile(nest, a, tile, target)
+    if further and all(load is not a for load, _ in nest.ahead):
         yield Prefetch(number, further)
 
 
@@ -149,10 +163,17 @@ def columns_inside(nest: Nest, b: Node, around: str | None) -> int | None:
     return prod(sizes) if len(sizes) == len(extents) else None
 
 
-def copied(nest: Nest, a: Node, tile: str | None, target: Target) -> bool:
-    """Whether the rows of a tile are copied inside the loop ``tile``, so that signs are flipped in whole vectors.
+def copied(nest: Nest, a: Node, tile: str | None, itemsize: int, target: Target) -> bool:
+    """Whether the rows of a tile are copied inside the loop ``tile``, so that they are converted in whole vectors.
 
-    In the loop of the products it would take an instruction for every few terms of a row.
+    In the loop of the products it would take an instruction or two for every few terms of a row.
+
+    Args:
+      nest: its loops are planned.
+      a: the operand of the rows.
+      tile: the loop.
+      itemsize: bytes of an element of the copy.
+      target: the machine.
     """
     if a.op is not NodeOp.LOAD or any(stage.node is a for stage in nest.stages):
         return False
@@ -162,7 +183,8 @@ def copied(nest: Nest, a: Node, tile: str | None, target: Target) -> bool:
     inner = nest.axes[0 if tile is None else names.index(tile) + 1 :]
     extents = [axis.extent for axis in inner if axis.root in a.free]
     sizes = [extent for extent in extents if isinstance(extent, int)]
-    return len(sizes) == len(extents) and prod(sizes) <= min(target.resident_bytes, target.scratch_bytes)
+    most = min(target.resident_bytes, target.scratch_bytes)
+    return len(sizes) == len(extents) and prod(sizes) * itemsize <= most
 
 
 def without_sign(nest: Nest, found: Operands) -> tuple[Node, Node]:

@@ -27,13 +27,14 @@ from .reuse_row_values import ReuseRowValues
 from .row_blocks import RowBlocks
 from .split_concat import SplitConcat
 from .unsigned_products import UnsignedProducts
+from .widened_rows import WidenRows
 
 ACTIONS: dict[str, type[Action]] = {
     cls.title(): cls
     for cls in (
         ReuseRowValues, SplitConcat, RowBlocks,
         Split, Mark, Outermost, Pack, Convert, Share, Partial, Stream, Prefetch, Foresee,
-        UnsignedProducts, JoinWalks, DelayStores,
+        UnsignedProducts, WidenRows, JoinWalks, DelayStores,
     )
 }  # fmt: skip
 

@@ -37,6 +37,7 @@ from ..plan.reuse_row_values import ReuseRowValues
 from ..plan.row_blocks import RowBlocks
 from ..plan.split_concat import SplitConcat
 from ..plan.unsigned_products import UnsignedProducts, signed
+from ..plan.widened_rows import WidenRows, narrow
 
 PIECE = 256
 """Iterations of a piece of a long reduction, whose operands stay in a cache."""
@@ -90,6 +91,8 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
         yield from (Share(number, None) for number in range(len(loads_of(nest))))
     if signed(nest) is not None:
         yield UnsignedProducts()
+    if narrow(nest) is not None:
+        yield WidenRows()
     for axis in nest.axes:
         there = {a.kind for a in nest.of_root(axis.root)} & ONCE  # cutting it again is cutting it by the product
         if len(nest.of_root(axis.root)) >= DEEPEST:

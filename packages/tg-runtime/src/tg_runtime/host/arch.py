@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from tg_codegen import Target
-from tg_codegen.ir.matrix import AVX512_BF16, AVX512_VNNI_ALL, AVX512_VNNI_PAIRED
+from tg_codegen.ir.matrix import AVX2_DOTS, AVX512_BF16, AVX512_VNNI_ALL, AVX512_VNNI_PAIRED
 
 from ..errors import DevSyntaxError
 from .caches import Caches
@@ -93,6 +93,7 @@ _WITH_DOTS = {
 # the matrix instructions of x86-64 and the extension that each needs
 _MATRICES = (
     (AVX512_BF16, "avx512bf16"), *((found, "avx512vnni") for found in (*AVX512_VNNI_ALL, *AVX512_VNNI_PAIRED)),
+    *((found, "avx2") for found in AVX2_DOTS),
 )  # fmt: skip
 
 
@@ -201,5 +202,7 @@ class CPUArch(NamedTuple):
             fused_multiply_add=not kind.fused or self.has(kind.fused),
             folds=kind.name == "x86_64",
             scales=kind.name == "x86_64" and self.has("avx512f"),
-            matrices=tuple(m for m, needed in _MATRICES if kind.name == "x86_64" and self.has(needed)),
+            matrices=tuple(
+                m for m, needed in _MATRICES if kind.name == "x86_64" and self.has(needed)
+                and m.shape[1] * m.acc.itemsize == found[0]),  # those of its widest vectors
         )

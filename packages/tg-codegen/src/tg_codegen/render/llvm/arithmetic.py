@@ -6,7 +6,7 @@ from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 
 from ...ir.facts import KernelFacts
-from ...ir.matrix import AVX512_VNNI_PAIRED, PAIRED
+from ...ir.matrix import AVX2_DOTS, AVX512_VNNI_PAIRED, PAIRED
 from ...ir.uop import UOp
 from .conversion import LLVMConversion
 from .text import LLVMText, literal, llvm_type, overload
@@ -29,6 +29,7 @@ MATRICES = {
     "vpdpwssd": ("llvm.x86.avx512.vpdpwssd.512", "<32 x i16>"),
 }
 MATRICES |= {found.name: MATRICES[found.name.removeprefix(PAIRED)] for found in AVX512_VNNI_PAIRED}
+MATRICES |= {found.name: ("llvm.x86.avx2.pmadd.wd", "<16 x i16>") for found in AVX2_DOTS}
 TOP_BITS = -0x7F7F7F80
 """The top bit of each byte of a lane: flipped, it adds 128 to a byte, or takes 128 from it."""
 _SCALES = {
@@ -77,6 +78,8 @@ class LLVMArithmetic:
         without one, and 128 times the sum of b is subtracted; where neither has, b - 128 is a byte with one. What is
         subtracted depends on one operand alone: it is computed once for all rows, or for all columns, of a tile.
         """
+        if u.arg in AVX2_DOTS:
+            return self._pairs(u)
         intrinsic, kind = MATRICES[u.arg.name]
         acc, lanes = llvm_type(u.dtype), u.dtype.count
         lane = f"i{u.dtype.scalar().bits}"
@@ -109,6 +112,21 @@ class LLVMArithmetic:
             return total
         more = self._text.emit(f"call {acc} @{intrinsic}({acc} zeroinitializer, {kind} {rest[0]}, {kind} {rest[1]})")
         return self._text.emit(f"sub {acc} {total}, {more}")
+
+    def _pairs(self, u: UOp) -> str:
+        """A dot product of pairs of 16-bit integers, whose sum is added to the accumulator by another instruction."""
+        intrinsic, kind = MATRICES[u.arg.name]
+        acc, lanes = llvm_type(u.dtype), u.dtype.count
+        first, second = (
+            self._conversion.cast(self._text.value(s), s.dtype, dtypes.int16.vec(s.dtype.count)) for s in u.src[1:])
+        if not u.arg.paired:
+            pair = self._text.emit(f"bitcast <2 x i16> {first} to i32")
+            every = self._text.emit(f"insertelement {acc} poison, i32 {pair}, i32 0")
+            every = self._text.emit(f"shufflevector {acc} {every}, {acc} poison, <{lanes} x i32> zeroinitializer")
+            first = self._text.emit(f"bitcast {acc} {every} to {kind}")
+        self._text.declarations[f"declare {acc} @{intrinsic}({kind}, {kind})"] = None
+        products = self._text.emit(f"call {acc} @{intrinsic}({kind} {first}, {kind} {second})")
+        return self._text.emit(f"add {acc} {self._text.value(u.src[0])}, {products}")
 
     def alu(self, u: UOp) -> str:
         """An elementwise node.
