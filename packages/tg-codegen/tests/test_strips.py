@@ -78,7 +78,20 @@ def test_so_are_rows_that_are_one_tile(rows: int, near: int) -> None:
     assert f"split(r0, {target.cpu.near_pages}, REDUCE)" in actions and "partial(0, i1)" in actions
 
 
-@pytest.mark.parametrize("shape", [(1, 4099, 4093), (32, 512, 2048), (99, 4099, 4093), (13, 4099, 128), (13, 61, 1021)])
+@pytest.mark.parametrize("l2_bytes", [1 << 20, 1 << 21, 1 << 22])
+def test_columns_that_fall_on_few_sets_are_not_near(l2_bytes: int) -> None:
+    """A cache of any usual size keeps few lines that are a power of two apart, however few bytes the columns have."""
+    target = Target(vector_bytes=32, registers=16, threads=2, l2_bytes=l2_bytes)
+    assert f"split(r0, {target.cpu.near_pages}, REDUCE)" in told(8, 4096, 4096, target)
+
+
+def test_fewest_tiles_of_rows_read_a_line_again() -> None:
+    """Sixteen registers hold two lines beside two rows, or one and a half beside four."""
+    target = Target(vector_bytes=32, registers=16, threads=2, l2_bytes=1 << 20)
+    assert {"split(i0, 4, UPCAST)", "split(i1, 3, UPCAST)"} <= {*told(8, 4096, 4096, target)}
+
+
+@pytest.mark.parametrize("shape", [(1, 4099, 4093), (32, 512, 2064), (99, 4099, 4093), (13, 4099, 128), (13, 61, 1021)])
 def test_a_single_row_and_what_is_near_or_packed_is_left_alone(shape: tuple[int, int, int]) -> None:
     actions = told(*shape, Target(vector_bytes=64, registers=32, threads=2, l2_bytes=1 << 20))
     assert not any(a.startswith("prefetch(1") for a in actions), actions

@@ -15,6 +15,7 @@ from ..machine.target import Target
 from ..nest.nest import Kind, Nest, NodeOp
 from .actions import LoopAction, Outermost, Partial, Prefetch, Split, apply, loads_of, reductions_of
 from .registers import MANY_ROWS, RegisterTile
+from .streaming import lines_held
 
 MOST_TILES = 6
 """Tiles of rows, at the most: of more, the large operand is read so often that it is packed."""
@@ -22,7 +23,7 @@ BESIDE = (6, 4, 3, 2)
 """Vectors beside one another that a tile may have."""
 LINES = (2, 1)
 """Cache lines of a row that a tile reads, at the least: two, for memory and its prefetchers fetch them in pairs; one
-where the registers hold no more."""
+where fewer tiles of rows then read each line again, or where the registers hold no more."""
 NEAR_SHARE = 4
 """The columns of a tile and its rows stay in the second-level cache if they take at most a quarter of it."""
 
@@ -58,12 +59,13 @@ def strips(nest: Nest, rows: Variable, lanes: Variable, tile: RegisterTile, targ
     load, itemsize = walked[0], walked[0].dtype.itemsize
     width = next((upper(a.extent) for a in nest.axes if a.root is lanes and a.kind is Kind.VECTOR), 1)
     tiles_of = (row_tile(count, -(-lines * target.line_bytes // (width * itemsize)), target) for lines in LINES)
-    few = next((tile for tile in tiles_of if tile is not None), None)
+    few = min((tile for tile in tiles_of if tile is not None), key=lambda tile: -(-count // tile.rows), default=None)
     jump = step(load.arg[1], root) * itemsize
     far = upper(nest.buffers[load.arg[0]].size) * itemsize > target.l2_bytes
     if few is None or not far or coefficient(load.arg[1], lanes) != 1 or not isinstance(load.arg[2], int):
         return []
-    near = steps * itemsize * (tile.vectors * width + count) <= target.l2_bytes // NEAR_SHARE
+    near = (steps <= lines_held(jump, target)
+            and steps * itemsize * (tile.vectors * width + count) <= target.l2_bytes // NEAR_SHARE)
     held = target.cpu.near_pages * max(1, PAGE_BYTES // max(jump, 1))
     again = tile.rows < count
     if (again and near) or few.vectors > vectors or jump < target.cpu.scattered_bytes or steps <= held:
