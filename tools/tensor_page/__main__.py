@@ -25,7 +25,7 @@ from dataclasses import asdict
 from . import measure, page, references
 from .samples import operations
 
-EACH = 50
+EACH = 10
 """After so many operations the results are written."""
 
 
@@ -49,19 +49,21 @@ def main(argv: Sequence[str]) -> int:
     here = [device for device in options.dev if not measure.missing(device)]
     known, begun = page.results(), time.monotonic()
     good, fresh = True, {}
-    for name in names:
-        devices = [device for device in here if not (options.new and page.was_run(known, name, device))]
-        if not devices or time.monotonic() - begun > 60 * options.minutes:
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fresh[name] = asdict(measure.measure(name, devices))
-        good &= not fresh[name]["problems"]
-        for problem in fresh[name]["problems"]:
-            print(f"{name}: {problem}", flush=True)
-        if len(fresh) % EACH == 0:
-            kept(fresh)
-    kept(fresh | {name: {} for name in page.others()})
+    try:
+        for name in names:
+            devices = [device for device in here if not (options.new and page.was_run(known, name, device))]
+            if not devices or time.monotonic() - begun > 60 * options.minutes:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fresh[name] = asdict(measure.measure(name, devices))
+            good &= not fresh[name]["problems"]
+            for problem in fresh[name]["problems"]:
+                print(f"{name}: {problem}", flush=True)
+            if len(fresh) % EACH == 0:
+                kept(fresh)
+    finally:  # what was found stays when the run is stopped
+        kept(fresh | {name: {} for name in page.others()})
     return 0 if good else 1
 
 
