@@ -137,6 +137,16 @@ def test_elimination_of_hard_matrices(name: str, n: int) -> None:
             assert (np.abs(t @ x - b) <= n * EPS["float64"] * np.abs(t) @ np.abs(x)).all()
 
 
+@pytest.mark.parametrize("shape", [(143, 143), (150, 133)], ids=str)
+def test_elimination_in_halves(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As larger matrices are eliminated."""
+    monkeypatch.setattr("tg_frontend.linalg.pivoting._HALVES", 128)
+    a = some(*shape)
+    p, left, right = (t.numpy() for t in linalg.lu(Tensor(a)))
+    assert np.abs(p @ left @ right - a).max() <= 4 * max(shape) * EPS["float64"] * np.abs(a).max()
+    assert np.abs(left).max() <= 1 and (p.sum(0) == 1).all() and (p.sum(1) == 1).all()
+
+
 def test_of_pivots_that_are_equal_the_first_is_taken() -> None:
     """As LAPACK does: the first of the rows in the order in which they are by then."""
     many = RNG.integers(-1, 2, (300, 6, 5)).astype(float) * 2.0 ** RNG.integers(0, 2, (300, 6, 5))

@@ -16,8 +16,9 @@ from .triangular import substituted
 _WIDTHS = (64, 16)
 """Columns that are eliminated by themselves before all others follow by a product: 16 columns of 512 rows fit into the
 nearest caches, and products of 64 columns take longer than reading and writing what they are subtracted from."""
-_HALVES = 2 * _WIDTHS[0]
-"""Matrices of more columns are divided in two, which saves a third of the work on what is zero, but adds kernels."""
+_HALVES = 512
+"""Matrices of more columns are divided in two, which saves a third of the work on what is zero, but doubles how many
+kernels are compiled: of smaller matrices that takes as long as a hundred decompositions."""
 
 
 @traced_once
@@ -38,7 +39,7 @@ def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     least = min(m, n)
     if least <= _HALVES:
         return _blocks_in_turn(a)
-    half = -(-least // _HALVES) * _WIDTHS[0]
+    half = -(-least // (2 * _WIDTHS[0])) * _WIDTHS[0]
     left, order, exchanged = (part.contiguous() for part in _blocks_in_turn(a[:, :, :half].contiguous()))
     right = with_rows(a[:, :, half:], order).contiguous()
     top = substituted(left[:, :half, :half].contiguous(), right[:, :half].contiguous(), False, True).contiguous()
