@@ -169,7 +169,8 @@ def _distance(a: Any, b: Any) -> Any:
 
 _FUNCTIONAL: dict[str, tuple[Written, ...]] = {
     "grouped_mm": call(some(2, 3, 4), some(2, 4, 5)),
-    "scaled_mm": call(some(3, 4), some(4, 2), positive(1), 0, positive(1), 0, output_dtype="float32"),
+    "scaled_mm": call(some(3, 4), some(4, 2), positive(1), 0, positive(1), 0, output_dtype="float32",
+                      reference=lambda a, b, scale_a, _a, scale_b, _b, **_: a @ b * scale_a * scale_b),
     "adaptive_avg_pool1d": call(SEQUENCE, 3), "adaptive_avg_pool2d": call(IMAGE, 3),
     "adaptive_avg_pool3d": call(CLIP, 2), "adaptive_max_pool1d": call(SEQUENCE, 3),
     "adaptive_max_pool2d": call(IMAGE, 3), "adaptive_max_pool3d": call(CLIP, 2),

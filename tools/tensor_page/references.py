@@ -104,7 +104,7 @@ def of(sample: Sample, change: Callable[[Array], Array], dtype: str, own: bool) 
         results = _flat(function(*args, **kwargs))[: sample.parts]
         arrays = [np.asarray(r.detach().resolve_conj().numpy() if hasattr(r, "detach") else r) for r in results]
         known.append((arrays, "torch"))
-    except (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError):
+    except (TypeError, ValueError, RuntimeError, IndexError, AttributeError, NotImplementedError):
         pass
     return known
 
