@@ -118,6 +118,9 @@ def somewhere(e: Emitter, function: str, x: Value, true: Value, to: Type, of: Bo
     infinity = pattern(e, to, form.infinity)
     stays = ~(e.compare("olt", magnitude(e, near), infinity) & e.compare("olt", magnitude(e, found), infinity))
     stays = stays | e.compare("oeq", x if of.absolute else near, 0.0)
+    if form.bits == 32:  # a number below the normal ones becomes 0, which is outside of any bound of a normal one
+        small, normal = (e.compare(how, magnitude(e, r), _least(form)) for how, r in (("olt", found), ("oge", near)))
+        stays = stays | (small & normal)
     if of.absolute:
         stays = stays | e.compare("ogt", magnitude(e, x), BEYOND)
     for argument in EXACT[function]:
@@ -128,8 +131,12 @@ def somewhere(e: Emitter, function: str, x: Value, true: Value, to: Type, of: Bo
 def _unit(e: Emitter, x: Value, form: Format) -> Value:
     """The unit in the last place of a number of a format, which a double holds."""
     power = e.bits(raw(e, x) & DOUBLE.infinity, F64)
-    least = 2.0 ** (2 - (1 << form.bits - 2 - form.fraction))  # of normal numbers
-    return e.intrinsic("maxnum", power, least) * 2.0**-form.fraction
+    return e.intrinsic("maxnum", power, _least(form)) * 2.0**-form.fraction
+
+
+def _least(form: Format) -> float:
+    """The least normal number of a format."""
+    return float(2.0 ** (2 - (1 << form.bits - 2 - form.fraction)))
 
 
 def _neighbour(e: Emitter, x: Value, bits: Value) -> Value:
