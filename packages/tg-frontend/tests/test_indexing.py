@@ -407,7 +407,7 @@ WRONG_INDICES: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("index", WRONG_INDICES, ids=repr)
+@pytest.mark.parametrize("index", WRONG_INDICES, ids=[str(i) for i in range(len(WRONG_INDICES))])
 def test_what_is_no_index_is_an_index_error_as_numpys(index: Any) -> None:
     array = np.zeros((2, 3), np.float32)
     with pytest.raises(IndexError):
