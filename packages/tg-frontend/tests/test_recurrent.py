@@ -192,7 +192,7 @@ def test_what_is_wrong_is_named() -> None:
         nn.LSTM(3, 4, proj_size=4)
     with pytest.raises(ValueError, match="dropout"):
         nn.GRU(3, 4, dropout=1.5)
-    with pytest.raises(ValueError, match="at least one layer and"):
+    with pytest.raises(ValueError, match="num_layers is 1 or more, got 0"):
         nn.GRU(3, 4, num_layers=0)
     with pytest.raises(ValueError, match=r"GRUCell: the input has shape \(2, 5\)"):
         nn.GRUCell(3, 4)(Tensor.ones(2, 5))

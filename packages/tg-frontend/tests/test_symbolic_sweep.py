@@ -388,7 +388,8 @@ NOT_HERE = {
     "enable_grad", "from_url", "register_hook", "retain_grad", "set_grad_enabled",
     "schedule", "schedule_with_vars", "to_", "get_rng_state", "set_rng_state",
     "copy_", "cpu", "cuda", "detach_", "dim", "get_device", "grad_fn", "is_complex", "is_conj", "is_contiguous",
-    "is_cpu", "is_cuda", "is_leaf", "is_nonzero", "is_same_size", "is_signed", "itemsize", "nelement", "new_tensor",
+    "is_cpu", "is_cuda", "is_leaf", "is_meta", "is_mps", "is_nested", "is_nonzero", "is_quantized", "retains_grad",
+    "is_same_size", "is_signed", "itemsize", "nelement", "new_tensor",
     "result_type", "storage_offset", "stride", "to_device", "type", "autocast", "fill_diagonal_",
     # complex numbers, whose parts are tensors of these methods
     "cdouble", "cfloat", "complex", "polar", "imag", "view_as_complex", "view_as_real", "stft", "istft",
