@@ -159,8 +159,9 @@ def product(draw: Draw, dtype: str) -> tuple[str, Tensor]:
 
 def mixed_product(draw: Draw, dtype: str) -> tuple[str, Tensor]:
     m, n, k = size(draw, 9), draw.choice((16, 17, 32, 33)), size(draw)
-    a, b = empty(m, k, dtype="uint8").cast("int32"), empty(n, k, dtype="int8").cast("int32")
-    return f"uint8 ({m},{k}) @ int8 ({k},{n})", (a @ b.permute(1, 0)) if draw.random() < 0.5 else (b @ a.permute(1, 0))
+    kind = draw.choice(("uint8", "int8"))
+    a, b = empty(m, k, dtype=kind).cast("int32"), empty(n, k, dtype="int8").cast("int32")
+    return f"{kind} ({m},{k}) @ int8 ({k},{n})", (a @ b.permute(1, 0)) if draw.random() < 0.5 else (b @ a.permute(1, 0))
 
 
 def softmax(draw: Draw, dtype: str) -> tuple[str, Tensor]:
@@ -336,7 +337,10 @@ def loop_action(nest: Nest, draw: Draw, gpu: bool) -> str:
     number = draw.randrange(len(loads_of(nest)) + 1)
     gathers = any(node.op is NodeOp.GATHER for node in nest.nodes())
     factor = draw.choice((2, 3, 4, 4, 5, 8, 8, 16, 16, 32, 0, -2))
+    narrow = any(load.dtype in (dtypes.int8, dtypes.uint8) for load in loads_of(nest))
     return draw.choice((
+        *(("unsigned_products()", "widen_rows()") * (20 if any(a.kind is Kind.VECTOR for a in nest.axes) else 1)
+          if narrow and reductions_of(nest) else ()),
         *(f"split({name}, {factor}, {kind})",) * 7, *(f"mark({name}, {kind})",) * 2, f"outermost({name})",
         f"pack({number}, {place})", f"pack({number}, {place})", f"convert({number}, {place})",
         *(f"share({number}, {place})",) * (8 if any(a.kind is Kind.LOCAL for a in nest.axes) else 1),
