@@ -1,8 +1,8 @@
 """Operations beside PyTorch's: its own sample inputs, values, gradients and errors, as a table.
 
-``hatch run parity:check`` runs the samples of PyTorch's own tests (``torch.testing``). Each operation is called by
-PyTorch's name: a method of ``Tensor``, or a function of ``tinytg.nn.functional``, ``linalg``, ``special``, ``fft`` and
-``signal.windows``. What a row says:
+``python -m tools.torch_parity`` runs the samples of PyTorch's own tests (``torch.testing``). Each operation is called
+by PyTorch's name: a method of ``Tensor``, or a function of ``tinytg.nn.functional``, ``linalg``, ``special``, ``fft``
+and ``signal.windows``. What a row says:
 - ``same``: every sample gives PyTorch's values, dtype, shape and gradients;
 - ``differs``: how many give other ones, and the first of them;
 - ``refuses``: how many of the samples raise an error here, and the first;
@@ -296,7 +296,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--attributes", action="store_true", help="attributes of tensors, beside a record")
     parser.add_argument("--names", action="store_true", help="which public names are here, or say what is used instead")
     parser.add_argument(
-        "--write", action="store_true", help="with --names or --attributes: write down what is installed, first"
+        "--write", action="store_true",
+        help="with --names, --modules or --attributes: write down what is installed, first",
     )
     options = parser.parse_args(arguments)
     if options.names:
@@ -306,7 +307,6 @@ def main(arguments: list[str] | None = None) -> int:
         print(text)
         return int(missing > 0)
     import torch
-    from torch.testing._internal.common_methods_invocations import op_db
 
     first, _, count = options.share.partition("/")
     warnings.simplefilter("ignore")
@@ -314,7 +314,11 @@ def main(arguments: list[str] | None = None) -> int:
     if options.modules or options.optimisers or options.attributes:
         found, among = others(options, share, torch)
         print(table(found, options.verbose, among))
+        if options.json:
+            Path(options.json).write_text(json.dumps([asdict(row) for row in found], indent=1))
         return int(any(row.state() not in ("same", "meant") for row in found))
+    from torch.testing._internal.common_methods_invocations import op_db
+
     rows = []
     for op in chosen(op_db, options.only, share):
         for generator in (random, np.random):

@@ -53,7 +53,6 @@ REASONS = [
            "1e-6 of the largest element, 1e5, which is the precision of its products; PyTorch's is half of that"),
     Reason(("linalg.lstsq",), r"differs .*shape \(0,\), here \(\)",
            "the rank is always given; PyTorch leaves it out for some drivers"),
-    Reason(("nn.functional.avg_pool*",), r"differs int64.*dtype", "means of integers are floats, as mean() gives them"),
     # what is refused
     Reason(("matrix_exp",), r"refuses (bfloat16|float16)", "matrices are of float32 or float64"),
     Reason(("nn.functional.linear_cross_entropy:*",), r"refuses .*there are no options",

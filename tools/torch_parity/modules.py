@@ -3,7 +3,8 @@
 The samples are those of PyTorch's own tests (``module_db`` and the older ``get_new_module_tests`` of
 ``torch.testing``). Each builds a layer on both sides with the same arguments, and copies the weights by the names of
 ``state_dict``. What is compared then: names and shapes of the state, public attributes, the text of the layer, results,
-gradients of inputs and parameters, and what is left in the buffers.
+gradients of inputs and parameters, and what is left in the buffers. ``python -m tools.torch_parity --modules --write``
+writes one sample of each class to ``tests/data/torch_modules.json``.
 """
 
 from __future__ import annotations
@@ -218,7 +219,7 @@ def refused(case: Case, row: Row, torch: Any, record: Record) -> None:
     row.note("accepts", f"{case}: {said}", MODULES)
 
 
-def newer(torch: Any, record: Record, most: int) -> Iterator[tuple[Case, bool]]:
+def newer(torch: Any, most: int) -> Iterator[tuple[Case, bool]]:
     """The samples of ``module_db``, with whether PyTorch takes them."""
     from torch.testing._internal.common_modules import module_db
 
@@ -324,7 +325,7 @@ def write(torch: Any) -> None:
     found: dict[str, Any] = {}
     with recorded(torch) as record:
         torch.manual_seed(0)
-        for case, taken in [*newer(torch, record, 4), *older(torch, record)]:
+        for case, taken in [*newer(torch, 4), *older(torch, record)]:
             name = case.kind.__name__
             if name in found or not taken or case.dtype not in ("float32", "float64"):
                 continue
@@ -369,7 +370,7 @@ def rows(only: Callable[[str], bool], most: int, share: tuple[int, int], torch: 
     found: dict[str, Row] = {}
     with recorded(torch) as record:
         torch.manual_seed(0)
-        cases = [*newer(torch, record, most), *older(torch, record)]
+        cases = [*newer(torch, most), *older(torch, record)]
         names = sorted({case.kind.__name__ for case, _ in cases if only(case.kind.__name__)})[share[0] :: share[1]]
         for case, taken in cases:
             name = case.kind.__name__

@@ -154,7 +154,7 @@ def _equal(left: Any, right: Any) -> bool:
     return bool(np.allclose(float(left), float(right)))
 
 
-def _settings(info: Any, torch: Any) -> Iterator[tuple[dict[str, Any], bool]]:
+def _settings(info: Any) -> Iterator[tuple[dict[str, Any], bool]]:
     """What each optimiser is made with, and whether it has two groups."""
     seen = []
     for device in ("cpu", "cuda"):
@@ -207,7 +207,7 @@ def examined(info: Any, most: int, torch: Any) -> Row:
         row.meant, row.notes = int(why is not None), [] if why is None else [f"meant: {why}"]
         return row
     begin = time.perf_counter()
-    every = list(_settings(info, torch))
+    every = list(_settings(info))
     for dtype in KINDS:
         if dtype == "complex64" and not info.supports_complex:
             continue

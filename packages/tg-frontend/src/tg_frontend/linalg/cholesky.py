@@ -10,6 +10,7 @@ from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
 from .matrices import (
+    WIDTHS,
     adjoint,
     bordered,
     check_matrix,
@@ -23,22 +24,19 @@ from .matrices import (
 )
 from .triangular import solve_triangular, solved
 
-_WIDTHS = (64, 16)
-"""Columns that are done by themselves before all others follow by a product: see ``pivoting``."""
-
 
 @traced_once
 def _factor(a: Tensor) -> Tensor:
     """The lower factor of (count, n, n), half of the columns after the other; only the lower triangle is read."""
     _, n, _ = a._ints()
-    wide = _WIDTHS[0] if n > _WIDTHS[0] else _WIDTHS[1]
+    wide = WIDTHS[0] if n > WIDTHS[0] else WIDTHS[1]
     length = n if n <= wide else -(-n // wide) * wide
     a = (bordered(lower(a), length) if length > n else lower(a)).contiguous()
-    if length <= 2 * _WIDTHS[0]:
-        return _columns(a, 0, _WIDTHS)[0][:, :n, :n]
+    if length <= 2 * WIDTHS[0]:
+        return _columns(a, 0, WIDTHS)[0][:, :n, :n]
     half = length // (2 * wide) * wide
-    left, rest = _columns(a, 0, _WIDTHS, half)
-    right, _ = _columns(rest[:, half:, half:].contiguous(), 0, _WIDTHS)
+    left, rest = _columns(a, 0, WIDTHS, half)
+    right, _ = _columns(rest[:, half:, half:].contiguous(), 0, WIDTHS)
     return Tensor.cat(left, right.pad(((0, 0), (half, 0), (0, 0))), dim=2)[:, :n, :n]
 
 

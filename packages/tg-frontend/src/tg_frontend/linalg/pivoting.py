@@ -10,12 +10,9 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
-from .matrices import column, numbers
+from .matrices import WIDTHS, column, numbers
 from .triangular import substituted
 
-_WIDTHS = (64, 16)
-"""Columns that are eliminated by themselves before all others follow by a product: 16 columns of 512 rows fit into the
-nearest caches, and products of 64 columns take longer than reading and writing what they are subtracted from."""
 _HALVES = 512
 """Matrices of more columns are divided in two, which saves a third of the work on what is zero, but doubles how many
 kernels are compiled: of smaller matrices that takes as long as a hundred decompositions."""
@@ -39,7 +36,7 @@ def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     least = min(m, n)
     if least <= _HALVES:
         return _blocks_in_turn(a)
-    half = -(-least // (2 * _WIDTHS[0])) * _WIDTHS[0]
+    half = -(-least // (2 * WIDTHS[0])) * WIDTHS[0]
     left, order, exchanged = (part.contiguous() for part in _blocks_in_turn(a[:, :, :half].contiguous()))
     right = with_rows(a[:, :, half:], order).contiguous()
     top = substituted(left[:, :half, :half].contiguous(), right[:, :half].contiguous(), False, True).contiguous()
@@ -56,7 +53,7 @@ def _blocks_in_turn(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     count, m, n = a._ints()
     least, rows = min(m, n), numbers(m, a).reshape((1, -1)).expand(count, m).contiguous()
     rest, place, best = (
-        part.contiguous() for part in _eliminated(a[:, :, :least].contiguous(), rows, 0, least, _WIDTHS)
+        part.contiguous() for part in _eliminated(a[:, :, :least].contiguous(), rows, 0, least, WIDTHS)
     )
     order = (place * 0).scatter(1, place, rows).contiguous()
     both = with_rows(rest, order)
@@ -100,12 +97,12 @@ def _eliminated(
         own = (start + inside).reshape((1, -1, 1))
         chosen = (place.unsqueeze(1) == own).where(rows, 0).sum(2).cast(dtypes.int32).contiguous()
         factors = (place.unsqueeze(2) > start + inside).where(part, 0).contiguous()
-        corner, top = ((own < m).where(_rows_at(x, chosen), 0).contiguous() for x in (factors, rest))
+        corner, top = ((own < m).where(with_rows(x, chosen), 0).contiguous() for x in (factors, rest))
         top = substituted(corner, top, False, True).contiguous()
         along = (columns >= begin) & (columns < begin + width)
         within = part.index_select(2, (columns - begin).clamp(0, width - 1))
         place_in = (place - start).unsqueeze(2)
-        solved = _rows_at(top, (place - start).clamp(0, width - 1))
+        solved = with_rows(top, (place - start).clamp(0, width - 1))
         below = rest - factors @ (columns >= begin + width).where(top, 0)
         beyond = (place_in >= width).where(below, (place_in >= 0).where(solved, rest))
         rest = along.where(within, (columns >= begin).where(beyond, rest))
@@ -131,7 +128,7 @@ def _eliminated_in_turn(
         earliest = greatest.where(place, m).min(1, keepdim=True)  # of those that are equal, as LAPACK has it
         best = (k < pivots).where(earliest, k)
         chosen = (place == best).where(rows, 0).sum(1, keepdim=True).cast(dtypes.int32).contiguous()
-        top = _rows_at(rest, chosen).squeeze(1)
+        top = with_rows(rest, chosen).squeeze(1)
         place = (place == best).where(k, (place == k).where(best, place)).contiguous()
         pivot = (columns == i).where(top, 0).sum(1, keepdim=True)
         factor = here / (pivot == 0).where(1, pivot)
@@ -143,12 +140,7 @@ def _eliminated_in_turn(
     return rest, place, best.transpose(0, 1)
 
 
-def _rows_at(x: Tensor, at: Tensor) -> Tensor:
-    """Rows of (count, m, n) at places (count, k): shape (count, k, n)."""
+def with_rows(x: Tensor, at: Tensor) -> Tensor:
+    """Rows of (count, m, n) at places, or in an order, (count, k): shape (count, k, n)."""
     count, k = at._ints()
     return x.gather(1, at.unsqueeze(2).expand(count, k, x._ints()[2]))
-
-
-def with_rows(b: Tensor, order: Tensor) -> Tensor:
-    """Rows of (count, n, m) in an order (count, n)."""
-    return _rows_at(b, order)

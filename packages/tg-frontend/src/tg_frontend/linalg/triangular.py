@@ -10,6 +10,7 @@ from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
 from .matrices import (
+    WIDTHS,
     adjoint,
     bordered,
     check_matrix,
@@ -22,10 +23,6 @@ from .matrices import (
     upper,
 )
 
-_WIDTHS = (64, 16)
-"""Rows that are done by themselves before all others follow by a product: 16 rows of 512 columns fit into the nearest
-cache, and products of 64 columns take longer than reading and writing what they are subtracted from."""
-
 
 @traced_once
 def substituted(a: Tensor, b: Tensor, is_upper: bool, unit: bool) -> Tensor:
@@ -33,7 +30,7 @@ def substituted(a: Tensor, b: Tensor, is_upper: bool, unit: bool) -> Tensor:
 
     One block of rows after the other: what is known of the solution goes into what follows by a product of matrices.
     """
-    return b if 0 in (*a._ints(), *b._ints()) else _blocks_in_turn(a, b, is_upper, unit, _WIDTHS)
+    return b if 0 in (*a._ints(), *b._ints()) else _blocks_in_turn(a, b, is_upper, unit, WIDTHS)
 
 
 def _blocks_in_turn(a: Tensor, b: Tensor, is_upper: bool, unit: bool, widths: Sequence[int]) -> Tensor:

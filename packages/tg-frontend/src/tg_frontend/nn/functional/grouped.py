@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import reduce
+from math import prod
 
 from tg_dtype import dtypes
 
@@ -143,7 +143,7 @@ def _scaled(x: Tensor, scale: Any, recipe: Any, rows: int, what: str) -> Tensor:
         )
     (found,) = scales
     wanted = (1,) if kinds[0] is ScalingType.TensorWise else (x.shape[rows],)
-    if reduce(lambda a, b: a * b, found._ints(), 1) != wanted[0]:
+    if prod(found._ints()) != wanted[0]:
         raise ValueError(f"scaled_mm: scales of {what} have shape {found.shape}; {kinds[0].name} are {wanted[0]}")
     out: Tensor = found.reshape(-1, 1) if rows == 0 else found.reshape(1, -1)
     return out
