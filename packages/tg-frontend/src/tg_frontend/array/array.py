@@ -9,7 +9,7 @@ from tg_shape import sint
 
 from . import (
     arithmetic,
-    asking,
+    attributes,
     bits,
     casts,
     comparison,
@@ -138,15 +138,15 @@ class Array(Base):
 
     # *** what a tensor says of itself ***
 
-    itemsize = property(asking.itemsize)
-    grad_fn = property(asking.grad_fn)
-    retains_grad = property(asking.retains_grad)
-    is_cuda = property(asking.is_cuda)
-    is_mps = property(asking.is_mps)
-    is_cpu = property(asking.is_cpu)
-    is_meta = property(asking.is_meta)
-    is_nested = property(asking.is_nested)
-    is_quantized = property(asking.is_quantized)
+    itemsize = property(attributes.itemsize)
+    grad_fn = property(attributes.grad_fn)
+    retains_grad = property(attributes.retains_grad)
+    is_cuda = property(attributes.is_cuda)
+    is_mps = property(attributes.is_mps)
+    is_cpu = property(attributes.is_cpu)
+    is_meta = property(attributes.is_meta)
+    is_nested = property(attributes.is_nested)
+    is_quantized = property(attributes.is_quantized)
 
     @property
     def T(self) -> Self:
