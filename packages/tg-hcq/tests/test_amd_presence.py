@@ -9,7 +9,7 @@ import pytest
 from tg_hcq import FileIO, System
 from tg_hcq.amd import AMDDevice
 from tg_hcq.amd.architecture import ARCHITECTURES
-from tg_hcq.amd.kfd.kernels import OLDEST, known, too_old
+from tg_hcq.amd.kfd.kernels import OLDEST_LINUX, known, too_old
 from tg_hcq.amd.kfd.presence import missing
 from tg_hcq.core.system import real_system
 from tg_hcq.simulate.amd.kfd import KfdSystem
@@ -128,7 +128,7 @@ def opening(machine: Closed, entry: DevEntry) -> str:
 def test_every_architecture_has_a_kernel() -> None:
     for number, card in ARCHITECTURES.items():
         span = known(number)
-        assert span.absent is None or OLDEST <= span.absent < span.present, card.name
+        assert span.absent is None or OLDEST_LINUX <= span.absent < span.present, card.name
         assert too_old(span.present, {card.name: number}) is None
         assert card.name in (too_old((5, 0), {card.name: number}) or "")
 

@@ -11,6 +11,7 @@ import pytest
 from tg_hcq.simulate.amd.architecture import architecture
 from tg_hcq.simulate.amd.isa import Row, table
 from tg_hcq.simulate.amd.machine import machine
+from tg_hcq.simulate.amd.registers import FLOATS
 from tg_hcq.simulate.amd.semantics import instruction_set
 from tg_hcq.simulate.amd.testing.accesses import Access, access, same
 from tg_hcq.simulate.amd.testing.program import DATA
@@ -138,7 +139,7 @@ class Run:
                 wave.set_row(number, values)
             for number, value in self.scalars.items():
                 wave.set_scalar("s", value, number)
-            wave.set_scalar("mode", 0xF0)
+            wave.set_scalar("mode", FLOATS)
             wave.exec = self.exec
             made.append(wave)
 

@@ -11,7 +11,7 @@ import pytest
 
 from tg_hcq.simulate.amd.isa import Row, table
 from tg_hcq.simulate.amd.machine import machine
-from tg_hcq.simulate.amd.registers import PRIVATE_APERTURE, SHARED_APERTURE
+from tg_hcq.simulate.amd.registers import FLOATS, PRIVATE_APERTURE, SHARED_APERTURE
 from tg_hcq.simulate.amd.testing.accesses import Access, access, same
 from tg_hcq.simulate.amd.testing.assembler import LLVM_MC, MISSING
 from tg_hcq.simulate.amd.testing.program import DATA, Bed
@@ -134,7 +134,7 @@ class Run:
                 wave.set_row(number, values)
             for number, value in self.scalars.items():
                 wave.set_scalar("s", value, number)
-            wave.set_scalar("mode", 0xF0)
+            wave.set_scalar("mode", FLOATS)
             wave.exec = self.exec
             made.append(wave)
 

@@ -11,6 +11,7 @@ import pytest
 
 from tg_hcq.simulate.amd.isa import decoder, text
 from tg_hcq.simulate.amd.machine import machine
+from tg_hcq.simulate.amd.registers import FLOATS
 from tg_hcq.simulate.engine import Access, AddressSpace, EngineFault, FaultKind, Launch, Memory, Wave
 
 ENCODED = {
@@ -76,7 +77,7 @@ def executed(
         wave.set_scalar("s", DATA, 2, words=2)
         for number, value in scalars.items():
             wave.set_scalar("s", value, number)
-        wave.set_scalar("mode", 0xF0)
+        wave.set_scalar("mode", FLOATS)
         for number, values in {0: range(LANES), **rows}.items():
             wave.set_row(number, list(values))
 

@@ -129,8 +129,8 @@ AVX512_VNNI_ALL = (
     AVX512_VNNI, AVX512_VNNI_TURNED, AVX512_VNNI_SIGNED, AVX512_VNNI_UNSIGNED, AVX512_VNNI_16)  # fmt: skip
 AVX512_VNNI_PAIRED = tuple(
     dot_product(PAIRED + found.name, found.a, found.b, found.acc, 16) for found in AVX512_VNNI_ALL)
-WITHOUT_SIGN = {AVX512_VNNI_SIGNED: AVX512_VNNI}
-"""For instructions that are put together of others: the one for a first operand without a sign."""
+WITHOUT_SIGN = frozenset({AVX512_VNNI_SIGNED})
+"""Instructions that are put together of others, of which one takes a first operand without a sign."""
 AVX512_DOTS = (AVX512_BF16, *AVX512_VNNI_ALL, *AVX512_VNNI_PAIRED)
 
 _WORDS = (dtypes.int16, dtypes.int8, dtypes.uint8)
@@ -149,11 +149,8 @@ def _word_products(before: str = "") -> tuple[MatrixInstruction, ...]:
 
 AVX2_WORDS = _word_products()
 AVX2_DOTS = (*AVX2_WORDS, *_word_products(PAIRED))
-WIDER_ROWS = {
-    narrow: wide for narrow in AVX2_WORDS if narrow.a.itemsize == 1
-    for wide in AVX2_WORDS if (wide.a, wide.b) == (dtypes.int16, narrow.b)
-}  # fmt: skip
-"""For instructions that widen their first operand: the one that takes it widened."""
+WIDER_ROWS = frozenset(found for found in AVX2_WORDS if found.a.itemsize == 1)
+"""Instructions that widen their first operand; for each there is one that takes it widened."""
 
 
 WARP = 32

@@ -14,7 +14,7 @@ from .nest import UNROLLED, Nest, NodeOp
 from .trim import conditions, needed, trimming
 
 LEAST_INTERIOR = 12
-"""Iterations of an interior, at the least, that are worth a copy of the code: it grows on any machine."""
+"""Least values of a dimension in an interior that is worth a copy of the code: it grows on any machine."""
 
 
 def masks(nest: Nest) -> Iterator[Expr]:

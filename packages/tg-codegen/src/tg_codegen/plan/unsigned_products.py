@@ -9,15 +9,15 @@ all its columns are kept in scratch. Signs are flipped while the rows of a tile 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Set
 from dataclasses import dataclass, replace
 from math import prod
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import coefficient, upper
+from tg_shape import Variable, coefficient, upper
 
-from ..ir.matrix import WITHOUT_SIGN
+from ..ir.matrix import WITHOUT_SIGN, MatrixInstruction
 from ..machine.target import Target
 from ..nest.matrix_products import factors, instruction_for
 from ..nest.nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Stage
@@ -103,11 +103,8 @@ def proposed(nest: Nest, target: Target) -> Iterator[LoopAction]:
 
     It gains where the other sum is computed once for many rows, and registers or scratch hold it.
     """
-    found, lanes = signed(nest), [axis.root for axis in nest.axes if axis.kind is Kind.VECTOR]
-    if found is None or all(axis.kind is not Kind.CONTRACT for axis in nest.axes):
-        return
-    instruction = instruction_for(found.node, lanes[-1], None, target.matrices)
-    if instruction is None or instruction[0] not in WITHOUT_SIGN or any(s.node is found.node for s in nest.stages):
+    found = signed(nest)
+    if found is None or not contracted_by(nest, found, WITHOUT_SIGN, target):
         return
     inside, around = place(nest, found)
     if inside:
@@ -120,6 +117,15 @@ def proposed(nest: Nest, target: Target) -> Iterator[LoopAction]:
     tile = tile_of(nest, found.a)
     if copied(nest, found.a, tile, found.a.dtype.itemsize, target):
         yield from copies(UnsignedProducts().apply(nest), found.a, tile, target)
+
+
+def contracted_by(nest: Nest, found: Operands, instructions: Container[MatrixInstruction], target: Target) -> bool:
+    """Whether one of some matrix instructions takes the terms of a sum of which nothing is kept."""
+    lanes = [axis.root for axis in nest.axes if axis.kind is Kind.VECTOR]
+    if all(axis.kind is not Kind.CONTRACT for axis in nest.axes) or any(s.node is found.node for s in nest.stages):
+        return False
+    instruction = instruction_for(found.node, lanes[-1], None, target.matrices)
+    return instruction is not None and instruction[0] in instructions
 
 
 def tile_of(nest: Nest, a: Node) -> str | None:
@@ -154,13 +160,18 @@ def registers(nest: Nest, b: Node) -> int:
     return prod(upper(axis.extent) for axis in tile) + 2 * vectors + 2
 
 
-def columns_inside(nest: Nest, b: Node, around: str | None) -> int | None:
-    """How many sums the columns of ``b`` have inside of the loop ``around``; None if that is symbolic."""
+def size_inside(nest: Nest, roots: Set[Variable], loop: str | None) -> int | None:
+    """The product of the extents of loops over ``roots`` inside of ``loop``; None if that is symbolic."""
     names = [axis.name for axis in nest.axes]
-    inner = nest.axes[0 if around is None else names.index(around) + 1 :]
-    extents = [axis.extent for axis in inner if axis.root in b.free and not nest.roots[axis.root].reduce]
+    inner = nest.axes[0 if loop is None else names.index(loop) + 1 :]
+    extents = [axis.extent for axis in inner if axis.root in roots]
     sizes = [extent for extent in extents if isinstance(extent, int)]
     return prod(sizes) if len(sizes) == len(extents) else None
+
+
+def columns_inside(nest: Nest, b: Node, around: str | None) -> int | None:
+    """How many sums the columns of ``b`` have inside of the loop ``around``; None if that is symbolic."""
+    return size_inside(nest, {root for root in b.free if not nest.roots[root].reduce}, around)
 
 
 def copied(nest: Nest, a: Node, tile: str | None, itemsize: int, target: Target) -> bool:
@@ -179,12 +190,8 @@ def copied(nest: Nest, a: Node, tile: str | None, itemsize: int, target: Target)
         return False
     if not any(nest.roots[root].reduce and coefficient(a.arg[1], root) == 1 for root in a.free):
         return False
-    names = [axis.name for axis in nest.axes]
-    inner = nest.axes[0 if tile is None else names.index(tile) + 1 :]
-    extents = [axis.extent for axis in inner if axis.root in a.free]
-    sizes = [extent for extent in extents if isinstance(extent, int)]
-    most = min(target.resident_bytes, target.scratch_bytes)
-    return len(sizes) == len(extents) and prod(sizes) * itemsize <= most
+    size = size_inside(nest, a.free, tile)
+    return size is not None and size * itemsize <= min(target.resident_bytes, target.scratch_bytes)
 
 
 def without_sign(nest: Nest, found: Operands) -> tuple[Node, Node]:

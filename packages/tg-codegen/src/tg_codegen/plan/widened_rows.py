@@ -15,10 +15,9 @@ from tg_lazy import Ops
 
 from ..ir.matrix import WIDER_ROWS
 from ..machine.target import Target
-from ..nest.matrix_products import instruction_for
-from ..nest.nest import Kind, Nest, NodeOp, NodeTable
+from ..nest.nest import Nest, NodeOp, NodeTable
 from .actions import ActionError, LoopAction
-from .unsigned_products import Operands, copied, copies, integers, replaced, tile_of
+from .unsigned_products import Operands, contracted_by, copied, copies, integers, replaced, tile_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +47,8 @@ def narrow(nest: Nest) -> Operands | None:
 
 def proposed(nest: Nest, target: Target) -> Iterator[LoopAction]:
     """The action for an instruction that takes its first operand widened, too, and a copy of the rows to widen them."""
-    found, lanes = narrow(nest), [axis.root for axis in nest.axes if axis.kind is Kind.VECTOR]
-    if found is None or all(axis.kind is not Kind.CONTRACT for axis in nest.axes):
-        return
-    instruction = instruction_for(found.node, lanes[-1], None, target.matrices)
-    if instruction is None or instruction[0] not in WIDER_ROWS or any(s.node is found.node for s in nest.stages):
+    found = narrow(nest)
+    if found is None or not contracted_by(nest, found, WIDER_ROWS, target):
         return
     tile = tile_of(nest, found.a)
     if copied(nest, found.a, tile, dtypes.int16.itemsize, target):

@@ -125,7 +125,7 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
 
 
 def for_caches(kernel: Kernel, target: Target) -> Iterator[tuple[KernelAction, ...]]:
-    """Actions whose gain is in the caches, one or some that need each other: only a measure can judge them."""
+    """Actions that only a measure can judge, one or some that need each other: products by warps, what caches gain."""
     for number, part in enumerate(kernel.every_part):
         for actions in by_warps(part, target):
             yield tuple(action if kernel.single else In(number, action) for action in actions)

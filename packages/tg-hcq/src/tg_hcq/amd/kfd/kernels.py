@@ -8,7 +8,7 @@ from ...headers.amd import linux
 
 Version = tuple[int, int]
 
-OLDEST: Final[Version] = (6, 1)
+OLDEST_LINUX: Final[Version] = (6, 1)
 """The kernel that brought the oldest KFD that the driver uses."""
 
 

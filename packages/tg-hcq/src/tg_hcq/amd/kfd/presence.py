@@ -11,8 +11,7 @@ from tg_runtime import DevEntry
 from ...core.system import System
 from ..architecture import ARCHITECTURES, NAMES
 from .driver import OLDEST, PATH
-from .kernels import OLDEST as OLDEST_KERNEL
-from .kernels import Version, text_of, too_old
+from .kernels import OLDEST_LINUX, Version, text_of, too_old
 from .topology import Node, nodes
 
 _MODULE: Final = "/sys/module/amdgpu"
@@ -55,9 +54,9 @@ def _release(system: System) -> Version | None:
 def _too_old(system: System) -> str | None:
     """Linux says KFD's version only to whoever opens the file."""
     release = _release(system)
-    if release is None or release >= OLDEST_KERNEL:
+    if release is None or release >= OLDEST_LINUX:
         return None
-    least, kernel = text_of(OLDEST), text_of(OLDEST_KERNEL)
+    least, kernel = text_of(OLDEST), text_of(OLDEST_LINUX)
     return f"the KFD of Linux {text_of(release)} is too old: {least} is needed, which Linux {kernel} and later have"
 
 

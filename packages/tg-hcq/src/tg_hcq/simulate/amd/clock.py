@@ -1,4 +1,4 @@
-"""The card's counter, which programs and command processors read."""
+"""The card's clocks: the counter of timestamps, which command processors read, too, and the processor's cycles."""
 
 from __future__ import annotations
 

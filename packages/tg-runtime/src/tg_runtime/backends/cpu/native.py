@@ -33,7 +33,6 @@ import sys
 ENTRY_WORDS = 4
 PATCH_WORDS = 3
 MOVE_WORDS = 7
-HOME_WORDS = 3
 POOL_BYTES = 512
 # offsets in the pool's block, one cache line for each thing that different cores write
 STATE, JOB, DONE, WAITING, SLEEPERS, STOP, BUSY, WORKERS, SPIN = 0, 64, 128, 132, 192, 196, 256, 320, 324
