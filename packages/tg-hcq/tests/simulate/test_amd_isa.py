@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from tg_hcq.simulate.amd.isa import PROCESSORS, Decoded, Row, Table, decoder, table, text
+from tg_hcq.simulate.amd.isa.literals import HALVES, SINGLES
 from tg_hcq.simulate.engine import Undecodable
 
 MC = shutil.which("llvm-mc-22")
@@ -119,6 +120,17 @@ def test_every_row_reads_as_in_llvm(processor: str) -> None:
         if theirs != [spaces(text(decoded))]
     ]
     assert not differ, "\n".join([f"{len(differ)} of {len(cases)} differ", *differ[:20]])
+
+
+@needs_llvm
+@pytest.mark.parametrize("processor", ["gfx1030", "gfx1100", "gfx1201"])
+def test_literals_of_pairs_of_halves_read_as_in_llvm(processor: str) -> None:
+    """Of numbers that are inline constants in 32 bits, in 16, and in both halves."""
+    halves = [x & 0xFFFF for x in range(-20, 70)] + list(HALVES)
+    words = {x & 0xFFFFFFFF for x in range(-20, 70)} | {h << 16 for h in halves} | {h << 16 | h for h in halves}
+    cases = [bytes.fromhex("ffb2b579") + word.to_bytes(4, "little") for word in sorted({*words, *halves, *SINGLES})]
+    ours = [[spaces(text(decoder(processor)(data)))] for data in cases]
+    assert [(o, t) for o, t in zip(ours, llvm(processor, cases), strict=True) if o != t] == []
 
 
 # What LLVM's disassembler lets pass, and the software GPU refuses.

@@ -36,7 +36,7 @@ def literal_text(value: int, of_type: str, generation: int) -> str:
         return _text(value, small or value in SINGLES, value & 0xFFFF)
     if kind == "V2FP16_SPLAT" and generation >= 11:
         low, high = value & 0xFFFF, value >> 16
-        return _text(value, low == high and (-16 <= half <= 64 or low in HALVES))
+        return _text(value, small or (low == high and (low <= 64 or low in HALVES)))
     inline_values = {"V2FP16": HALVES, "V2FP16_SPLAT": HALVES, "V2BF16": BRAINS}.get(kind, SINGLES)
     return _text(value, small or value in inline_values)
 
