@@ -33,10 +33,12 @@ def test_a_state_before_the_first_step(name: str) -> None:
 
 def test_all_parameters_have_names_or_none() -> None:
     a, b = Tensor([1.0]), Tensor([2.0])
+    mixed: list[Any] = [("a", a), b]
     with pytest.raises(ValueError, match="^SGD: parameters with names and without"):
-        nn.optim.SGD([("a", a), b])  # type: ignore[list-item]
+        nn.optim.SGD(mixed)
+    groups: list[dict[str, Any]] = [{"params": [a]}, {"params": [("b", b)]}]
     with pytest.raises(ValueError, match="^SGD: parameters with names and without"):
-        nn.optim.SGD([{"params": [a]}, {"params": [("b", b)]}])
+        nn.optim.SGD(groups)
     optimizer = nn.optim.SGD([("a", a)])
     with pytest.raises(ValueError, match="parameters with names and without"):
         optimizer.add_param_group({"params": [b]})
