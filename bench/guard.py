@@ -15,7 +15,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,9 @@ ELSEWHERE = 2.0
 TURNS = 9
 TURN_S = 0.05
 ATTEMPTS = 8
+ROUNDS = 3
+"""How often what is too slow is opened and measured again, after everything else."""
+PAUSE_S = 20
 CHECKED = ("matrix products", "convolutions", "attention", "memory")
 """Groups whose results numpy computes fast enough to compare with."""
 GUARDED = (
@@ -125,7 +128,7 @@ def recorded() -> dict[str, dict[str, float]]:
 
 
 def main(record: bool = False) -> int:
-    """Prints a line a workload; 1 if one is too slow in each of some attempts, or what it should cost is unknown."""
+    """Prints a line a workload; 1 if one is too slow in every round, or what it should cost is unknown."""
     table, here = recorded(), kind()
     should, most = table.get(here, {}), MOST
     if not should and table and not record:
@@ -137,24 +140,31 @@ def main(record: bool = False) -> int:
               "`python -m bench guard --record` on a quiet machine")  # fmt: skip
         return 1
     ours, machine = TinyTG(0), Machine(core_count())
-    failed = False
-    for name in GUARDED:
-        workload = opened(name, ours, machine)
-        found = statistics.median(workload.cost() for _ in range(5)) if record else workload.cost()
-        if record:
-            should[name] = float(f"{found:.4g}")
-            print(f"{name:40s} {found:.4g}", flush=True)
-            continue
-        for _ in range(ATTEMPTS - 1):
-            if found <= most * should[name]:
-                break
-            found = min(found, workload.cost())
-        times = found / should[name]
-        failed = failed or times > most
-        print(f"{name:40s} {times:5.2f} times what it should: {'ok' if times <= most else 'TOO SLOW'}", flush=True)
     if record:
+        for name in GUARDED:
+            workload = opened(name, ours, machine)
+            should[name] = float(f"{statistics.median(workload.cost() for _ in range(5)):.4g}")
+            print(f"{name:40s} {should[name]:.4g}", flush=True)
         RECORD.write_text(json.dumps({**table, here: should}, indent=2) + "\n", encoding="utf-8")
-    return int(failed)
+        return 0
+    slow: Sequence[str] = GUARDED
+    for round in range(ROUNDS):
+        if round and slow:
+            print(f"again, after {PAUSE_S} s: a neighbour may have been busy", flush=True)
+            time.sleep(PAUSE_S)
+        slow = [name for name in slow if not fast(name, opened(name, ours, machine), most * should[name], should[name])]
+    return int(bool(slow))
+
+
+def fast(name: str, workload: Measured, most: float, should: float) -> bool:
+    """Whether a workload costs no more than the most in one of some attempts; prints the best of them."""
+    found = float("inf")
+    for _ in range(ATTEMPTS):
+        found = min(found, workload.cost())
+        if found <= most:
+            break
+    print(f"{name:40s} {found / should:5.2f} times what it should: {'ok' if found <= most else 'TOO SLOW'}", flush=True)
+    return found <= most
 
 
 if __name__ == "__main__":
