@@ -101,6 +101,13 @@ PLANTED = [
         "from ..emit.access import Access",
         "tg_codegen.plan.planted -> tg_codegen.emit.access",
     ),
+    (
+        "plan",
+        "tg-codegen",
+        "plan/gpu/planted.py",
+        "from ..cpu.registers import best_tile",
+        "tg_codegen.plan.gpu.planted -> tg_codegen.plan.cpu.registers",
+    ),
     ("emit", "tg-codegen", "emit/values.py", "from .stages import Stages", "emit.values -> tg_codegen.emit.stages"),
     (
         "languages",

@@ -21,7 +21,7 @@ from tg_codegen import ActionError
 from tg_codegen.machine.target import Target
 from tg_codegen.nest.nest import Kind, Nest
 from tg_codegen.plan.actions import LoopAction, Split
-from tg_codegen.plan.cpu_heuristic import CPUPlanner
+from tg_codegen.plan.cpu.planner import CPUPlanner
 from tg_codegen.plan.heuristic import loop_actions
 from tg_codegen.rewrite.narrow import narrow
 

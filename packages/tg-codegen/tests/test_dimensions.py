@@ -16,7 +16,7 @@ from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind, Nest, NodeOp
 from tg_codegen.nest.text import print_nest
 from tg_codegen.plan.actions import Convert, Prefetch, apply
-from tg_codegen.plan.cpu_heuristic import heuristic
+from tg_codegen.plan.cpu.planner import heuristic
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops

@@ -88,7 +88,7 @@ def test_a_planner_of_the_package_says_how_far_it_came(monkeypatch: pytest.Monke
     def thread(self: object) -> None:
         raise RuntimeError("no threads today")
 
-    monkeypatch.setattr("tg_codegen.plan.cpu_heuristic.CPUPlanner.thread", thread)
+    monkeypatch.setattr("tg_codegen.plan.cpu.planner.CPUPlanner.thread", thread)
     with Context(FALLBACK=1):
         spec = compile_ast(row_sums(64, 640), LLVMRenderer(Target(vector_bytes=32)))
     assert "no threads today\nactions: split(r0, 8, LANES)" in spec.fallback

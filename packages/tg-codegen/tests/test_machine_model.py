@@ -45,12 +45,12 @@ def named() -> dict[str, dict[str, object]]:
     """The numbers that modules of the planning rooms name in capitals, by name and module."""
     folder, found = Path(tg_codegen.__file__).parent, dict[str, dict[str, object]]()
     for room in ROOMS:
-        for path in sorted((folder / room).glob("*.py")):
+        for path in sorted((folder / room).rglob("*.py")):
             for line in ast.parse(path.read_text(encoding="utf-8")).body:
                 target = line.targets[0] if isinstance(line, ast.Assign) else None
                 if isinstance(target, ast.Name) and target.id.isupper() and isinstance(line, ast.Assign):
                     if all(isinstance(part, ARITHMETIC) for part in ast.walk(line.value)):
-                        found.setdefault(target.id, {})[f"{room}/{path.name}"] = ast.unparse(line.value)
+                        found.setdefault(target.id, {})[str(path.relative_to(folder))] = ast.unparse(line.value)
     return found
 
 

@@ -18,7 +18,7 @@ from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind, Nest
 from tg_codegen.plan.actions import LoopAction, apply
-from tg_codegen.plan.cpu_heuristic import heuristic
+from tg_codegen.plan.cpu.planner import heuristic
 from tg_codegen.plan.unsigned_products import proposed
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.c.clang import ClangRenderer

@@ -13,7 +13,7 @@ from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
 from tg_codegen.plan.actions import apply
-from tg_codegen.plan.cpu_heuristic import CPUPlanner, heuristic
+from tg_codegen.plan.cpu.planner import CPUPlanner, heuristic
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops

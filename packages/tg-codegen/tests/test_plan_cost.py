@@ -10,8 +10,8 @@ from tg_codegen import Target, compile_ast
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
 from tg_codegen.plan.actions import apply
-from tg_codegen.plan.cpu_heuristic import CPUPlanner
-from tg_codegen.plan.plan_cost import plan_cycles
+from tg_codegen.plan.cpu.plan_cost import plan_cycles
+from tg_codegen.plan.cpu.planner import CPUPlanner
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.search.cycles import cycles

@@ -21,7 +21,7 @@ from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind, Nest, NodeOp
 from tg_codegen.nest.text import parse_nest
 from tg_codegen.plan.actions import Partial, apply
-from tg_codegen.plan.cpu_heuristic import CPUPlanner
+from tg_codegen.plan.cpu.planner import CPUPlanner
 from tg_codegen.plan.heuristic import loop_actions
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.llvm import LLVMRenderer

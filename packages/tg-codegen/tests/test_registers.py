@@ -9,7 +9,7 @@ import pytest
 
 from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.machine.target import COPIES
-from tg_codegen.plan.registers import FEW_ROWS, RegisterTile, SlidingWindow, best_tile
+from tg_codegen.plan.cpu.registers import FEW_ROWS, RegisterTile, SlidingWindow, best_tile
 
 IN_FLIGHT = CPUCosts().in_flight
 

@@ -16,7 +16,7 @@ from tg_codegen.ir.uop import UOp, UOps, const, shuffle, vectorize
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
 from tg_codegen.plan.actions import apply
-from tg_codegen.plan.cpu_heuristic import heuristic
+from tg_codegen.plan.cpu.planner import heuristic
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.rewrite.rules import full_rewrite

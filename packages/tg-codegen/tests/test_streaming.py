@@ -16,7 +16,7 @@ from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Kind
 from tg_codegen.plan.actions import Foresee, Prefetch, Split, Stream, apply
-from tg_codegen.plan.streaming import SUMMED_ROWS, lines_held, sums_by_rows
+from tg_codegen.plan.cpu.streaming import SUMMED_ROWS, lines_held, sums_by_rows
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.llvm import LLVMRenderer

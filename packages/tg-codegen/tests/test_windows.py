@@ -16,7 +16,7 @@ from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.windows import overlapping, windowed
 from tg_codegen.plan.actions import apply
-from tg_codegen.plan.cpu_heuristic import CPUPlanner, heuristic
+from tg_codegen.plan.cpu.planner import CPUPlanner, heuristic
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops

@@ -16,11 +16,11 @@ from ..nest.kernel import Kernel
 from ..nest.nest import Kind, Nest
 from . import reuse_row_values, row_blocks, split_concat
 from .actions import In, KernelAction, LoopAction, Mark, Prefetch, Stream, loads_of, noting, reads
-from .ahead import fetched_ahead
-from .cpu_heuristic import CPUPlanner
-from .cpu_heuristic import heuristic as cpu_loops
-from .gpu_heuristic import GPUPlanner
-from .update_heuristic import UpdatePlanner
+from .cpu.ahead import fetched_ahead
+from .cpu.planner import CPUPlanner
+from .cpu.planner import heuristic as cpu_loops
+from .cpu.updates import UpdatePlanner
+from .gpu.planner import GPUPlanner
 
 Proposals = Callable[[Kernel, Target], Iterable[KernelAction]]
 

@@ -21,7 +21,7 @@ from ..nest.interior import masks
 from ..nest.kernel import Kernel
 from ..nest.nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root
 from .actions import ActionError, KernelAction
-from .plan_cost import walk_cycles
+from .cpu.plan_cost import walk_cycles
 
 MOST_PIECES = 16
 """Parts of an output: the code of each stands in the kernel."""

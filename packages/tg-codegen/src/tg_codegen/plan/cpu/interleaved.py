@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from tg_shape import Expr, Variable, coefficient, upper
 
-from ..ir.matrix import MatrixInstruction
-from ..machine.target import Target
-from ..nest.matrix_products import instruction_for
-from ..nest.nest import Kind, Nest, Node, NodeOp, Root
-from .actions import LoopAction, Mark, Outermost, Prefetch, Split, loads_of, reductions_of
-from .planner import UNROLL_MAX
+from ...ir.matrix import MatrixInstruction
+from ...machine.target import Target
+from ...nest.matrix_products import instruction_for
+from ...nest.nest import Kind, Nest, Node, NodeOp, Root
+from ..actions import LoopAction, Mark, Outermost, Prefetch, Split, loads_of, reductions_of
+from ..planner import UNROLL_MAX
 
 ROWS = (8, 7, 6, 5, 4, 3, 2)
 """Rows that share the vectors of a tile: each has a register for the sum of integers, and one for that around it."""

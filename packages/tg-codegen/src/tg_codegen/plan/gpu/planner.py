@@ -19,15 +19,15 @@ from math import prod
 from tg_lazy import Ops
 from tg_shape import Variable, coefficient, even_part, upper
 
-from ..machine.target import Target
-from ..nest.launch_shape import items
-from ..nest.layout import MOST_COPIES, planned_layout
-from ..nest.matrix_products import instruction_for
-from ..nest.nest import REORDERING, Kind, Nest, Node, NodeOp, Root
-from ..nest.texels import writes_images
-from ..nest.updates import ordered_roots
-from .actions import LoopAction, Mark, Share, Split, apply, loads_of
-from .planner import Planner, power_below
+from ...machine.target import Target
+from ...nest.launch_shape import items
+from ...nest.layout import MOST_COPIES, planned_layout
+from ...nest.matrix_products import instruction_for
+from ...nest.nest import REORDERING, Kind, Nest, Node, NodeOp, Root
+from ...nest.texels import writes_images
+from ...nest.updates import ordered_roots
+from ..actions import LoopAction, Mark, Share, Split, apply, loads_of
+from ..planner import Planner, power_below
 
 PRODUCT_DEPTH = 16
 """Iterations of a product's reduction whose operands are in shared memory at once."""

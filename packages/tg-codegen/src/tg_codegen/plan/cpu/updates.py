@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tg_shape import coefficient, upper
 
-from ..machine.target import Target
-from ..nest.nest import Axis, Kind, Nest
-from ..nest.updates import ordered_roots
-from .actions import Foresee, LoopAction, Mark, Outermost, Split
-from .planner import Planner
+from ...machine.target import Target
+from ...nest.nest import Axis, Kind, Nest
+from ...nest.updates import ordered_roots
+from ..actions import Foresee, LoopAction, Mark, Outermost, Split
+from ..planner import Planner
 
 
 class UpdatePlanner(Planner):

@@ -8,14 +8,14 @@ from math import prod
 from tg_dtype import dtypes
 from tg_shape import Variable, ceildiv, coefficient, even_part, step, upper
 
-from ..ir.matrix import MatrixInstruction
-from ..machine.memory import PAGE_BYTES
-from ..machine.target import PANEL_BYTES
-from ..nest.matrix_products import instruction_for
-from ..nest.nest import Axis, Kind, Node, Root
-from ..nest.windows import held, overlapping, windowed
-from .actions import Outermost, Pack, Partial, Split, loads_of
-from .planner import UNROLL_MAX, Planner, power_below
+from ...ir.matrix import MatrixInstruction
+from ...machine.memory import PAGE_BYTES
+from ...machine.target import PANEL_BYTES
+from ...nest.matrix_products import instruction_for
+from ...nest.nest import Axis, Kind, Node, Root
+from ...nest.windows import held, overlapping, windowed
+from ..actions import Outermost, Pack, Partial, Split, loads_of
+from ..planner import UNROLL_MAX, Planner, power_below
 from .registers import FEW_ROWS, UNLIMITED, RegisterTile
 from .streaming import lines_held
 

@@ -7,11 +7,11 @@ from math import prod
 from tg_lazy import Ops
 from tg_shape import Variable, coefficient, even_part, sint, upper
 
-from ..machine.target import Target
-from ..nest.nest import Kind, Nest, Node, NodeOp, Root, is_alu
-from .actions import Convert, LoopAction, Mark, Prefetch, Split, apply, loads_of
+from ...machine.target import Target
+from ...nest.nest import Kind, Nest, Node, NodeOp, Root, is_alu
+from ..actions import Convert, LoopAction, Mark, Prefetch, Split, apply, loads_of
+from ..planner import power_below
 from .plan_cost import ROWS_GAIN
-from .planner import power_below
 
 ALONE = 4
 """Most accumulators of a single row: enough that its additions do not wait for one another."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..machine.costs import CPUCosts
-from ..machine.target import COPIES
-from ..nest.interior import LEAST_INTERIOR
+from ...machine.costs import CPUCosts
+from ...machine.target import COPIES
+from ...nest.interior import LEAST_INTERIOR
 
 UNLIMITED = 1 << 30
 USUAL = CPUCosts()

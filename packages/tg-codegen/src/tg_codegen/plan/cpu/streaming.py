@@ -7,9 +7,9 @@ from math import gcd, prod
 
 from tg_shape import Variable, coefficient, step, upper
 
-from ..machine.target import Target
-from ..nest.nest import Kind, Nest, Node, NodeOp
-from .actions import (
+from ...machine.target import Target
+from ...nest.nest import Kind, Nest, Node, NodeOp
+from ..actions import (
     ActionError,
     Foresee,
     LoopAction,

@@ -16,13 +16,13 @@ from typing import Literal
 from tg_dtype import dtypes
 from tg_shape import Expr, Variable, coefficient, linear_terms, upper
 
-from ..machine.memory import STRIDES
-from ..machine.target import Target
-from ..nest.nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage, is_alu
-from ..nest.trim import conditions, congruence, needed
-from ..nest.windows import held, windowed
-from .actions import reductions_of
-from .planner import busiest, power_below
+from ...machine.memory import STRIDES
+from ...machine.target import Target
+from ...nest.nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage, is_alu
+from ...nest.trim import conditions, congruence, needed
+from ...nest.windows import held, windowed
+from ..actions import reductions_of
+from ..planner import busiest, power_below
 
 Bound = tuple[list[int], int, Literal["less", "equal"] | int]
 """A condition on some dimensions: their factors, and what their sum is less than, equal to or congruent to."""

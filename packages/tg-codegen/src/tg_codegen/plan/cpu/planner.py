@@ -8,19 +8,19 @@ from math import gcd, prod
 from tg_lazy import Ops
 from tg_shape import Variable, coefficient, upper
 
-from ..machine.memory import STRIDES
-from ..machine.target import Target
-from ..nest.matrix_products import paired_instruction_for
-from ..nest.nest import Kind, Nest, Node, NodeOp, Root
-from ..nest.windows import overlapping
-from . import unsigned_products, widened_rows
-from .actions import LoopAction, Mark, Outermost, Pack, Split, apply
+from ...machine.memory import STRIDES
+from ...machine.target import Target
+from ...nest.matrix_products import paired_instruction_for
+from ...nest.nest import Kind, Nest, Node, NodeOp, Root
+from ...nest.windows import overlapping
+from .. import unsigned_products, widened_rows
+from ..actions import LoopAction, Mark, Outermost, Pack, Split, apply
+from ..planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
 from .interleaved import interleaved
 from .packing import Packer
 from .plan_cost import ALIKE_LANES, EVEN_GAIN, LANES_GAIN, plan_cycles
-from .planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
 from .registers import FEW_ROWS, RegisterTile, SlidingWindow, best_tile
-from .rowtile import evenly, rows_at_once
+from .row_tiles import evenly, rows_at_once
 from .streaming import (
     TRANSPOSED_VECTORS,
     VECTORS_BESIDE,

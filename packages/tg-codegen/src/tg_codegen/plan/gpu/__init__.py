@@ -1,0 +1,1 @@
+"""The planner for GPUs: work-groups, tiles of their items, shared memory."""
