@@ -257,6 +257,20 @@ kernel void passing(global int *out, global int *in, uint n) {         // by sto
                            __builtin_nontemporal_load(out + 256 + ID), __ATOMIC_SEQ_CST, DEVICE);
 }
 
+kernel void sizes(global uint *out, global const uint *in, uint n) {   // what the dispatch packet says, and the queue
+  local int a[1];
+  constant ushort *packet = __builtin_amdgcn_dispatch_ptr();
+  constant uint *words = (constant uint *)packet;
+  *(volatile local int *)a = 1;
+  uint wrong = ((constant ulong *)packet)[5] != (ulong)__builtin_amdgcn_kernarg_segment_ptr();
+  wrong |= (packet[3] != 1) << 1 | (words[4] != 1) << 2 | (words[7] != 4) << 3;
+#ifdef VERSION_4  // later code objects have no such registers
+  constant uint *queue = __builtin_amdgcn_queue_ptr();
+  wrong |= (queue[16] != (uint)((ulong)(generic int *)a >> 32)) << 4;
+#endif
+  out[ID] = in[ID] * packet[2] + words[3] + wrong;
+}
+
 #ifndef AS_GFX950  // LLVM 22 has another intrinsic
 kernel void buffers(global uint *out, global uint *in, uint n) {       // of n words, and lanes outside
 #if defined(__gfx942__)

@@ -20,6 +20,7 @@ from tg_runtime.compilers.amdgpu import AMDGPUCompiler
 from tg_runtime.compilers.comgr import HIPCompiler
 
 from ..core.allocator import HOST_OPTIONS
+from ..core.buffer import HCQBuffer
 from ..core.compiled import HCQCompiled
 from ..core.errors import DeviceFault, DeviceLost
 from ..core.graph import HCQGraph
@@ -96,6 +97,7 @@ class AMDDevice(HCQCompiled):
         dies = aql.Dies.of(self.node.xccs, allocator.alloc, HOST_OPTIONS)
         self._lane_nbytes, self._scratch_fields = 0, dict[str, int]()
         self._pool = QueuePool(allocator.alloc)
+        self._queue_description: HCQBuffer | None = None
         self._close = weakref.finalize(self, _close, self._process, system, card, self._parts, allocator.held)
         chosen, packets = self.architecture, self.packets
 
@@ -242,6 +244,23 @@ class AMDDevice(HCQCompiled):
                 "scratch_wave64_lane_byte_size": lane,
             }
             self._tell_scratch()
+
+    def describe_queue(self) -> int:
+        """Where an ``amd_queue_t`` lies that says where generic addresses mean local and private memory.
+
+        Raises:
+          OutOfMemory: if there is no memory for it.
+          OSError: if the kernel refuses to tell the apertures.
+        """
+        if self.packets:
+            return self._parts["compute"].page.address
+        if self._queue_description is None:
+            memory = self.allocator.alloc(amd_queue_t.nbytes, HOST_OPTIONS)
+            memory.host_view("B").write(0, self._card.described())
+            self._queue_description = memory
+        address = self._queue_description.address
+        assert isinstance(address, int)
+        return address
 
     def _tell_scratch(self) -> None:
         if self.packets:

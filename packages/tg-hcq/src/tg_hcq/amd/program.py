@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from math import prod
-from typing import ClassVar, Final, Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from tg_runtime import DeviceError
 from tg_runtime.host.elf import ELFError, parse
+from tg_shape import sint
 
 from ..core.args import ArgsLayout, HCQArgsState
 from ..core.compiled import HCQCompiled
@@ -15,7 +16,7 @@ from ..core.queue import Dims
 from ..core.relocations import MACHINES
 from ..core.scratch import ADDRESS
 from ..core.upload import UploadedCode
-from ..headers.amd import pm4
+from ..headers.amd import aql, pm4
 from .architecture import Architecture
 from .code_object import Kernel, args_layout, check_file, kernel, metadata, refuse_bundle
 from .kfd.topology import Node
@@ -25,13 +26,18 @@ from .queues.compute import ComputeQueue
 _LARGEST_GROUP: Final = 1024
 _DWORDS: Final = 20
 """FORMAT of a buffer descriptor: BUF_FMT_32_UINT (RDNA 2 Instruction Set Architecture, "Buffer Image Format Table")."""
-# what a launch of this driver has no value for: there is no AQL packet, nor a queue of AQL
-_UNKNOWN: Final = ("ENABLE_SGPR_DISPATCH_PTR", "ENABLE_SGPR_QUEUE_PTR")
+_MOST_GROUPS: Final = (((1 << 32) - 1) // _LARGEST_GROUP, 65535, 65535)
+"""Those whose work-items a dispatch packet can say, whatever their size."""
+_PACKET: Final = "packet."
+"""What names of a dispatch packet's fields begin with, in the block of arguments that it lies in."""
 
 
 @runtime_checkable
-class Scratched(Protocol):
-    """A device of this driver, as far as programs ask for private memory."""
+class ProgramDevice(Protocol):
+    """A device of this driver, as far as programs ask it."""
+
+    def describe_queue(self) -> int:
+        """Where an ``amd_queue_t`` lies."""
 
     def give_scratch(self, lane: int, wave: int, counted: int, nbytes: int) -> None:
         """Makes the scratch large enough."""
@@ -43,7 +49,6 @@ class AMDProgram(HCQProgram):
     Attributes:
       kernel: what its descriptor says.
       descriptor: where that is.
-      unknown: what it may not ask for.
 
     Args:
       device: the device.
@@ -59,8 +64,6 @@ class AMDProgram(HCQProgram):
       OutOfMemory: if there is no memory for it.
     """
 
-    unknown: ClassVar[tuple[str, ...]] = _UNKNOWN
-
     def __init__(
         self, device: HCQCompiled, architecture: Architecture, card: Node, name: str, lib: bytes, *, xnack: bool = False
     ) -> None:  # fmt: skip
@@ -75,14 +78,29 @@ class AMDProgram(HCQProgram):
         start, nbytes = self.code()
         if not start <= self._entry < start + nbytes or self._entry % 256:
             raise ELFError(f"{name} begins at {self._entry:#x}, which is no place for a kernel in {nbytes} bytes")
-        for asked, _ in self.kernel.sgprs:
-            if asked in self.unknown:
-                raise ELFError(f"{name} wants {asked}, which launches through PM4 have not; compile it without")
         self.descriptor = self._code.entry(symbol)
         args: ArgsLayout | None = args_layout(name, told, self.kernel.kernarg) if told else None
         super().__init__(device, name, args)
         self._architecture = architecture
         self._tmpring = self._scratch(card)
+        self._queue, self._packet = self._asked_for({what for what, _ in self.kernel.sgprs})
+
+    def _asked_for(self, asked: set[str]) -> tuple[int, bool]:
+        """Where the description of its queue lies that a kernel asks for, and whether it asks for its packet."""
+        packet = "ENABLE_SGPR_DISPATCH_PTR" in asked
+        if packet:
+            self.most_groups = _MOST_GROUPS
+        return self._device().describe_queue() if "ENABLE_SGPR_QUEUE_PTR" in asked else 0, packet
+
+    def _device(self) -> ProgramDevice:
+        device: object = self.device
+        assert isinstance(device, ProgramDevice)
+        return device
+
+    def layout_of(self, buffers: int, scalars: int) -> ArgsLayout:
+        """The layout of a call's argument block; a kernel that asks for its dispatch packet finds it behind them."""
+        layout = super().layout_of(buffers, scalars)
+        return _with_packet(layout, self.kernel.kernarg) if self._packet else layout
 
     def code(self) -> tuple[int, int]:
         """Where the kernel's code object lies."""
@@ -103,9 +121,7 @@ class AMDProgram(HCQProgram):
         most = (1 << architecture.registers.COMPUTE_TMPRING_SIZE.fields["WAVES"][1]) - 1
         if counted > most:
             counted, waves = most, most * (card.engines if architecture.scratch_per_engine else 1)
-        device: object = self.device
-        assert isinstance(device, Scratched)
-        device.give_scratch(self.kernel.scratch, wave // unit, counted, wave * waves * card.xccs)
+        self._device().give_scratch(self.kernel.scratch, wave // unit, counted, wave * waves * card.xccs)
         size: int = architecture.registers.COMPUTE_TMPRING_SIZE.encode(WAVES=counted, WAVESIZE=wave // unit)
         return size
 
@@ -131,6 +147,8 @@ class AMDProgram(HCQProgram):
         """
         self._begin(args, groups, items)
         architecture, kernel = self._architecture, self.kernel
+        if self._packet:
+            self._fill_packet(args, groups, items)
         registers = architecture.registers
         rsrc1, rsrc2, rsrc3 = kernel.rsrc
         rsrc2 |= -(-kernel.lds // architecture.lds_unit) << registers.COMPUTE_PGM_RSRC2.fields["LDS_SIZE"][0]
@@ -153,6 +171,10 @@ class AMDProgram(HCQProgram):
             for what, count in kernel.sgprs:
                 if what == "ENABLE_SGPR_KERNARG_SEGMENT_PTR":
                     queue.put64(args.memory.address)
+                elif what == "ENABLE_SGPR_DISPATCH_PTR":
+                    queue.put64(args.memory.address + args.layout.hidden[f"{_PACKET}header"][0])
+                elif what == "ENABLE_SGPR_QUEUE_PTR":
+                    queue.put64(self._queue)
                 elif what == "ENABLE_SGPR_PRIVATE_SEGMENT_BUFFER" and kernel.scratch:
                     _describe_scratch(queue, kernel.wave32)
                 elif what == "ENABLE_SGPR_FLAT_SCRATCH_INIT" and kernel.scratch:
@@ -169,12 +191,42 @@ class AMDProgram(HCQProgram):
         lanes = {"CS_W32_EN": 1} if kernel.wave32 else {}
         queue.put(initiator.encode(COMPUTE_SHADER_EN=1, FORCE_START_AT_000=1, **lanes))
 
+    def _fill_packet(self, args: HCQArgsState, groups: Dims, items: Dims) -> None:
+        fields: dict[str, sint] = {
+            "header": aql.HEADER.encode(type=aql.PACKET_TYPE_KERNEL_DISPATCH), "setup": 3,
+            **{f"workgroup_size_{axis}": size for axis, size in zip("xyz", items, strict=True)},
+            **{f"grid_size_{axis}": n * size for axis, n, size in zip("xyz", groups, items, strict=True)},
+            "private_segment_size": self.kernel.scratch, "group_segment_size": self.kernel.lds,
+            "kernel_object": self.descriptor, "kernarg_address": args.memory.address,
+        }  # fmt: skip
+        args.tell({_PACKET + field: value for field, value in fields.items()})
+
+
+def _with_packet(layout: ArgsLayout, nbytes: int) -> ArgsLayout:
+    """A block of arguments with room for a dispatch packet behind them, whose fields a launch fills in.
+
+    A queue of PM4 has no packet that a kernel could be told of. What LLVM's kernels read there are sizes.
+
+    Source: LLVM, "User Guide for AMDGPU Backend", "Initial Kernel Execution State": the pointer to the dispatch packet;
+    tinygrad makes such a packet in the same place (``ops_amd.py``, ``AMDComputeQueue.exec``).
+    """
+    start = -(-max(layout.nbytes, nbytes) // aql.PACKET_NBYTES) * aql.PACKET_NBYTES
+    sizes = {"H": 2, "I": 4, "Q": 8}
+    places = aql.kernel_dispatch_packet.fields.items()
+    fields = {_PACKET + name: (start + at, sizes[code]) for name, (at, code) in places}
+    return ArgsLayout(
+        layout.buffers, layout.scalars, layout.prefix, places=layout.places, offsets=layout.offsets,
+        hidden=layout.hidden | fields, nbytes=start + aql.PACKET_NBYTES, alignment=max(layout.alignment, 64),
+    )  # fmt: skip
+
 
 class PacketProgram(AMDProgram):
     """A kernel that packets of AQL launch. The firmware reads the rest from its descriptor, and may give it all."""
 
-    most_groups = (((1 << 32) - 1) // _LARGEST_GROUP, 65535, 65535)
-    unknown = ()
+    most_groups = _MOST_GROUPS
+
+    def _asked_for(self, asked: set[str]) -> tuple[int, bool]:
+        return 0, False
 
     def dispatch(self, queue: ComputeQueue, args: HCQArgsState, groups: Dims, items: Dims) -> None:
         """Appends the packet.

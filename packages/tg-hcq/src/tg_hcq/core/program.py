@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from tg_dtype import dtypes
 from tg_runtime import PROFILE
@@ -32,7 +32,7 @@ class HCQProgram(LoadedProgram[HCQBuffer]):
       most_groups: the most work-groups along x, y and z that its queue's commands can say.
     """
 
-    most_groups: ClassVar[tuple[int, int, int]] = (2**31 - 1, 2**31 - 1, 2**31 - 1)
+    most_groups: tuple[int, int, int] = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
     def __init__(self, device: HCQCompiled, name: str, layout: ArgsLayout | None = None) -> None:
         self.device, self.name, self.layout = device, name, layout

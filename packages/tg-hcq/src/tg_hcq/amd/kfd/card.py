@@ -221,7 +221,7 @@ class Card:
             read, write = (aql.amd_queue_t.fields[name][0] for name in _IDS) if packets else (0, 64)
             page = MMIO(pointers.address, pointers.nbytes)
             if packets:
-                page.write(0, self._described(ring.address, ring_nbytes))
+                page.write(0, self.described(ring.address, ring_nbytes))
             fields = {
                 "ring_base_address": ring.address, "ring_size": ring_nbytes, "gpu_id": self.node.gpu_id,
                 "queue_type": kind, "queue_percentage": 100, "queue_priority": 7,
@@ -249,12 +249,21 @@ class Card:
             made["queue_id"], words, page.view(read, 8, "Q"), page.view(write, 8, "Q"), doorbell, page, tuple(memories)
         )  # fmt: skip
 
-    def _described(self, ring: int, nbytes: int) -> bytearray:
-        """The ``amd_queue_t`` of a queue; nothing has private memory yet."""
+    def described(self, ring: int = 0, nbytes: int = 0) -> bytearray:
+        """The ``amd_queue_t`` of a queue; nothing has private memory yet.
+
+        Args:
+          ring: where its packets of AQL lie; 0 for a queue that takes none.
+          nbytes: of the ring.
+
+        Raises:
+          OSError: if the kernel refuses to tell the apertures.
+        """
         apertures = self._apertures()
         return aql.amd_queue_t.pack(
             {
-                "hsa_queue.features": 1, "hsa_queue.base_address": ring, "hsa_queue.size": nbytes // aql.PACKET_NBYTES,
+                "hsa_queue.features": int(ring != 0), "hsa_queue.base_address": ring,
+                "hsa_queue.size": nbytes // aql.PACKET_NBYTES,
             },
             group_segment_aperture_base_hi=apertures["lds_base"] >> 32,
             private_segment_aperture_base_hi=apertures["scratch_base"] >> 32,
