@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import re
 import sys
 from dataclasses import replace
@@ -16,6 +17,8 @@ from tg_codegen.plan.actions import Action, ActionError, Split, find
 from tg_codegen.plan.vocabulary import ACTIONS
 
 SEEDS = range(80)
+COVERING = (288, 467, 446, 47, 355, 36, 79, 470)
+"""Seeds that together accept every action, tried first: where one no longer does, the others are looked through."""
 FOUND = (259020201, 285452794, 613942020)
 """What runs from new seeds found."""
 
@@ -41,13 +44,14 @@ def test_what_is_accepted_is_right(fuzz: ModuleType, first: int) -> None:
 
 
 def test_every_action_is_drawn_and_accepted(fuzz: ModuleType) -> None:
-    missing, seed = set(ACTIONS), len(SEEDS)
-    while missing:
+    missing = set(ACTIONS)
+    for seed in itertools.chain(COVERING, SEEDS, range(len(SEEDS), 600)):
         finding, actions = fuzz.check(seed)
         assert finding is None, finding
         missing -= {re.sub(r"^\d+: ", "", text).partition("(")[0] for text in actions}
-        seed += 1
-        assert seed < 600, f"never accepted: {missing}"
+        if not missing:
+            return
+    pytest.fail(f"never accepted: {missing}")
 
 
 @pytest.mark.parametrize("seed", FOUND)

@@ -260,6 +260,8 @@ def test_the_guard_fails_where_a_workload_is_slow_or_nobody_said_what_it_should_
 ) -> None:
     monkeypatch.setattr(guard, "RECORD", tmp_path / "guard.json")
     monkeypatch.setattr(guard, "GUARDED", ("sgemm 256",))
+    for name, value in (("TURNS", 3), ("TURN_S", 0.02), ("ATTEMPTS", 2), ("PAUSE_S", 0)):  # nothing is near a limit
+        monkeypatch.setattr(guard, name, value)
     assert guard.main() == 1 and "does not say what sgemm 256 should cost" in capsys.readouterr().out
     assert guard.main(record=True) == 0
     found = guard.recorded()[guard.kind()]["sgemm 256"]
