@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pty
+import random
 import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +198,33 @@ def test_ctrl_c_while_a_piece_is_written(say: Say, monkeypatch: pytest.MonkeyPat
     status, out, err = say("--max-tokens", "6")
     first, second, rest = out.split("\n")
     assert (status, len(first), len(second), rest, err) == (0, 2, 6, "", "")
+
+
+def test_many_interrupts_at_random_moments(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each ends the answer at once, none is lost in a finaliser, and the conversation goes on."""
+    draw, dropped = random.Random(7), list[Any]()
+    main_thread, timers = threading.main_thread().ident, list[threading.Timer]()
+    assert main_thread is not None
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+
+    def lines() -> Iterator[str]:
+        yield "Hello"  # warms up, to the end of the context
+        for _ in range(40):
+            yield "/clear"
+            timers.append(threading.Timer(draw.random() * 0.02, signal.pthread_kill, (main_thread, signal.SIGINT)))
+            timers[-1].start()
+            yield "Hello"
+            timers[-1].join()
+
+    said = lines()
+    monkeypatch.setattr("builtins.input", lambda prompt="": next(said, "/quit"))
+    assert main(["chat", "--model", str(model), "--json"]) == 0
+    shown = capsys.readouterr()
+    finishes = [json.loads(line)["finish"] for line in shown.out.splitlines()]
+    assert not dropped and not shown.err
+    assert finishes == ["context", *["interrupted"] * 40]
 
 
 def command(model: Path, *words: str) -> list[str]:

@@ -87,8 +87,10 @@ class Conversation:
         Raises:
           ValueError: if the conversation is longer than the context, or the template refuses it.
         """
-        self.messages.append({"role": "user", "content": text})
+        before = self.messages
         self.last = answer = Answer()
+        self.messages = [*before, {"role": "user", "content": text}]
+        reply = {"role": "assistant", "content": ""}
         try:
             prompt = self._prompt()
             if len(prompt) > self.model.context:
@@ -96,10 +98,11 @@ class Conversation:
                     f"the conversation has {len(prompt)} tokens, and the context {self.model.context} positions: "
                     "say less, /clear, or give a larger --ctx"
                 )
+            answer.prompt_tokens = len(prompt)
+            self.messages.append(reply)
         except (ValueError, KeyboardInterrupt):
-            self.messages.pop()
+            self.messages = before
             raise
-        answer.prompt_tokens = len(prompt)
         stream, begin, first = self.tokenizer.stream(), time.perf_counter(), 0.0
         ended = False
         try:
@@ -110,6 +113,7 @@ class Conversation:
                     answer.first_token_s = first - begin
                 piece = stream.add(token)
                 answer.answer += piece
+                reply["content"] = answer.answer
                 if piece:
                     yield piece
             ended = True
@@ -120,7 +124,7 @@ class Conversation:
                 answer.tokens_per_s = (answer.tokens - 1) / (time.perf_counter() - first)
             rest = stream.end()
             answer.answer += rest
-            self.messages.append({"role": "assistant", "content": answer.answer})
+            reply["content"] = answer.answer
         if ended and rest:
             yield rest
 
@@ -262,8 +266,12 @@ def _answer(talk: Conversation, text: str, as_json: bool) -> None:
     _put(json.dumps(asdict(talk.last), ensure_ascii=False) + "\n" if as_json else "\n")
 
 
-def _lines() -> Iterator[str]:
-    """The lines of standard input; at a terminal each is asked for, and Ctrl-C there begins another."""
+def _line() -> str | None:
+    """The next line of standard input that is not empty, None at its end; a terminal is asked for it.
+
+    Raises:
+      KeyboardInterrupt: if Ctrl-C came and standard input is no terminal; at a terminal it begins another line.
+    """
     terminal = _input().isatty()
     if terminal:
         with contextlib.suppress(ImportError):
@@ -274,18 +282,18 @@ def _lines() -> Iterator[str]:
         except EOFError:
             if terminal:
                 _put("\n")
-            return
+            return None
         except KeyboardInterrupt:
             if not terminal:
                 raise
             _put("\n(Ctrl-D or /quit ends)\n")
             continue
         if line.strip():
-            yield line
+            return line
 
 
 def _interactive(talk: Conversation, as_json: bool) -> int:
-    for line in _lines():
+    while (line := _line()) is not None:
         command = line.strip()
         if command == "/quit":
             break
@@ -296,4 +304,7 @@ def _interactive(talk: Conversation, as_json: bool) -> int:
             _answer(talk, line, as_json)
         except ValueError as error:
             print(f"tinytg chat: {error}", file=sys.stderr, flush=True)
+        except KeyboardInterrupt:  # after the last piece
+            if not as_json:
+                _put("\n")
     return 0

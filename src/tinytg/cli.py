@@ -11,6 +11,7 @@ from tg_runtime import DEV, Context, Device, DeviceError, DeviceFacts, parse_dev
 from tg_runtime.cache import content as cachecontent
 from tg_runtime.cache import diskcache
 from tg_runtime.cache.folder import unusable
+from tg_runtime.host.late_interrupts import interrupts_after_finalisers
 from tg_runtime.telemetry.counters import human
 
 from . import chat
@@ -138,6 +139,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cache.add_argument("action", nargs="?", choices=["show", "clear"], default="show", help="show (default) or clear")
     chat.add(commands)
     options = parser.parse_args(arguments)
+    with interrupts_after_finalisers():
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     if options.command == "chat":
         return chat.run(options)
     if options.command == "cache":

@@ -1,0 +1,100 @@
+"""Ctrl-C while objects are freed."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from tg_runtime.host.late_interrupts import in_finaliser, interrupts_after_finalisers
+
+
+class Freed:
+    def __del__(self) -> None:
+        sum(i for i in range(20))
+
+
+class Watched:
+    pass
+
+
+def own_finaliser() -> None:
+    Freed()
+
+
+def weak_reference() -> None:
+    watched = Watched()
+    weakref.finalize(watched, lambda: sum(i for i in range(20)))
+
+
+@pytest.mark.parametrize("work", [own_finaliser, weak_reference])
+def test_no_interrupt_is_lost(work: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    dropped: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+    thread = threading.main_thread().ident
+    assert thread is not None
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # so that the other threads need not wait long
+    draw, before = random.Random(1), signal.getsignal(signal.SIGINT)
+    with interrupts_after_finalisers():
+        for _ in range(30):
+            with pytest.raises(KeyboardInterrupt):
+                timer = threading.Timer(draw.random() * 0.002, signal.pthread_kill, (thread, signal.SIGINT))
+                timer.start()
+                end = time.monotonic() + 5
+                while time.monotonic() < end:
+                    work()
+            timer.join()
+    sys.setswitchinterval(usual)
+    assert not dropped
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_which_frames_are_finalisers() -> None:
+    found: list[bool] = []
+
+    class Telling:
+        def __del__(self) -> None:
+            found.append(in_finaliser(sys._getframe()))
+
+    Telling()
+    watched = Watched()
+    weakref.finalize(watched, lambda: found.append(in_finaliser(sys._getframe())))
+    del watched
+    assert found == [True, True]
+    assert not in_finaliser(sys._getframe()) and not in_finaliser(None)
+
+
+def test_other_handlers_and_threads_are_left_alone() -> None:
+    seen: list[int] = []
+
+    def own(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+
+    before = signal.signal(signal.SIGINT, own)
+    try:
+        with interrupts_after_finalisers():
+            signal.raise_signal(signal.SIGINT)
+        assert seen == [signal.SIGINT] and signal.getsignal(signal.SIGINT) is own
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with interrupts_after_finalisers():
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    def elsewhere() -> None:
+        with interrupts_after_finalisers():
+            seen.append(-1)
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert seen[-1] == -1
