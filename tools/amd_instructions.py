@@ -23,6 +23,7 @@ from tg_hcq.simulate.amd.isa import Row, table
 from tg_hcq.simulate.amd.semantics.vector import bounds
 from tg_hcq.simulate.amd.testing.folding import DIFFERENCES, folded
 from tg_hcq.simulate.amd.testing.lanes import LanesBench, rule_of
+from tools.amd_refused import REASONS, reason
 
 PAGE = Path(__file__).parents[1] / "docs" / "amd_instructions.md"
 ARCHS = {"gfx1030": 32, "gfx1100": 32, "gfx1201": 32, "gfx942": 64, "gfx950": 64}
@@ -40,8 +41,8 @@ HEAD = """# AMD's instructions
 
 The [software cards of AMD](amd.md#without-a-card) decode all instructions of LLVM's tables for computing; those of
 images and exports are not in them. These numbers say how many of them are executed. The others are faults that say
-where they stand and what they are. Names are counted once for each architecture, whatever their encodings; of pairs
-(`v_dual_…`), both halves.
+where they stand and what they are; why, is said with them here. Names are counted once for each architecture, whatever
+their encodings; of pairs (`v_dual_…`), both halves.
 
 """
 
@@ -111,11 +112,13 @@ def page() -> str:
     lines.append(f"| all | {' | '.join(f'{done} of {of}' for done, of in whole)} |")
     for where in (f for f in families if f in refused):
         lines += ["", f"## Refused: {where.lower()}", ""]
-        by_archs = defaultdict[tuple[str, ...], list[str]](list)
+        by_reason = defaultdict[str | None, dict[tuple[str, ...], list[str]]](lambda: defaultdict(list))
         for name, those in sorted(refused[where].items()):
-            by_archs[tuple(those)].append(f"`{name}`")
-        for archs, names in sorted(by_archs.items(), key=lambda item: [list(ARCHS).index(a) for a in item[0]]):
-            lines.append(f"- {', '.join(archs)}: {', '.join(names)}")
+            by_reason[reason(name)][tuple(those)].append(f"`{name}`")
+        for why in (*REASONS, None):
+            by_archs = by_reason[why]
+            for archs, names in sorted(by_archs.items(), key=lambda item: [list(ARCHS).index(a) for a in item[0]]):
+                lines.append(f"- {', '.join(archs)}, {why}: {', '.join(names)}")
     lines += ["", "## One oracle", "", ONE_ORACLE, *once()]
     rows = (f"| {row.names} | {row.manual} | {row.llvm} |" for row in DIFFERENCES)
     lines += ["", "## Two oracles that differ", "", TWO_ORACLES + "\n".join(rows)]

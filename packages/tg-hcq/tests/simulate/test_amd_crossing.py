@@ -22,7 +22,8 @@ from tg_hcq.simulate.engine import EngineFault, Status, Wave
 ARCHS = (("gfx1030", 32), ("gfx1030", 64), ("gfx1100", 32), ("gfx1100", 64), ("gfx1201", 32), ("gfx1201", 64),
          ("gfx942", 64), ("gfx950", 64))  # fmt: skip
 ELSEWHERE = {
-    r"v_(wmma|swmmac|mfma|smfmac)_.*": "test_amd_matrices.py", r"v_s_(exp|log|rcp|rsq|sqrt)_f32": "test_amd_lanes.py",
+    r"v_(wmma|swmmac|mfma|smfmac)_.*": "test_amd_matrices.py",
+    r"v_s_(exp|log|rcp|rsq|sqrt)_f(16|32)": "test_amd_lanes.py",
     r"v_(readlane|readfirstlane|writelane)_b32": "test_amd_lanes.py", r"v_nop": "it does nothing",
 }  # fmt: skip
 """What else has no specification of a lane, and where it is tested."""

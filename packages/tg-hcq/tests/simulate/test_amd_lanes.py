@@ -32,7 +32,7 @@ from tg_hcq.simulate.engine import (
     engine,
     state,
 )
-from tg_hcq.simulate.engine.testing import DOUBLE, SINGLE, Bench, Format
+from tg_hcq.simulate.engine.testing import DOUBLE, HALF, SINGLE, Bench, Format
 
 ARCHS = [("gfx1100", 32), ("gfx1201", 32), ("gfx1030", 32), ("gfx942", 64), ("gfx950", 64)]
 PLAIN = {"gfx1100": 2400, "gfx1201": 2300, "gfx1030": 1500, "gfx942": 1700, "gfx950": 1700}
@@ -260,19 +260,28 @@ def _cross(bench: LanesBench, name: str, rng: random.Random) -> None:
     assert list(wave.row(3)) == values
 
 
+@pytest.mark.parametrize("form", [SINGLE, HALF], ids=["f32", "f16"])
 @pytest.mark.parametrize("name", ["exp", "log", "rcp", "rsq", "sqrt"])
-def test_functions_of_scalars(name: str) -> None:
-    """As those of lanes, which the specification knows."""
-    bench, rng, found = LanesBench(architecture("gfx1201", 32)), random.Random(name), rule_of(f"v_{name}_f32")
-    row = next(r for r in table("gfx1201") if r.name == f"v_s_{name}_f32")
+def test_functions_of_scalars(name: str, form: Format) -> None:
+    """As those of lanes, which the specification knows; with signs that are changed and taken away."""
+    suffix = f"f{form.bits}"
+    bench, rng, found = LanesBench(architecture("gfx1201", 32)), random.Random(name), rule_of(f"v_{name}_{suffix}")
+    row = next(r for r in table("gfx1201") if r.name == f"v_s_{name}_{suffix}")
     assert found is not None
-    for number in [0, 1 << 31, 0x7F800000, 0x7FC00000, 1, *(rng.getrandbits(32) for _ in range(60))]:
-        wave = Wave(bench.layout, rng=rng)
-        wave.set_scalar("s", number, 9)
-        bench.run(wave, row, {"src0": 9, "vdst": 7})
-        wanted, got = found.compute(None, number), wave.scalar("s", 7)
-        assert isinstance(wanted, int)
-        assert (SINGLE.is_nan(wanted) and SINGLE.is_nan(got)) or abs(order(SINGLE, wanted) - order(SINGLE, got)) <= 1
+    special = [0, form.sign, form.infinity, form.nan, 1]
+    for number in [*special, *(rng.getrandbits(form.bits) for _ in range(60))]:
+        for signs in range(4):
+            wave = Wave(bench.layout, rng=rng)
+            wave.set_scalar("mode", FLOATS)
+            wave.set_scalar("s", number | rng.getrandbits(32) << form.bits & 0xFFFFFFFF, 9)
+            bench.run(wave, row, {"src0": 9, "vdst": 7, "src0_modifiers": signs})
+            argument = (number & ~form.sign if signs & 2 else number) ^ (form.sign if signs & 1 else 0)
+            wanted, got = found.compute(None, argument), wave.scalar("s", 7)
+            assert isinstance(wanted, int) and got >> form.bits == 0
+            assert (form.is_nan(wanted) and form.is_nan(got)) or abs(order(form, wanted) - order(form, got)) <= 1
+    for constant in (128, 193, 240) if form is HALF else ():
+        with pytest.raises(Undecodable, match="takes no inline constant"):
+            bench.run(Wave(bench.layout, rng=rng), row, {"src0": constant, "vdst": 7})
 
 
 PENDING = {

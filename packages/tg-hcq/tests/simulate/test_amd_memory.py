@@ -390,6 +390,54 @@ def test_scalar_loads(arch: str, lanes: int) -> None:
 
 
 @needs_llvm
+@pytest.mark.parametrize(("arch", "lanes", "hostile"), [*((*arch, False) for arch in ARCHS), ("gfx1100", 32, True)])
+def test_scalar_loads_from_buffers(arch: str, lanes: int, hostile: bool) -> None:
+    """Of each size, inside and outside, with records that lie apart and bytes; partly outside they are a fault."""
+    bed, rng, newer = Bed(arch, lanes, hostile=hostile), random.Random(f"{arch} {hostile}"), int(arch[3:-2]) >= 11
+    bed.data[:] = rng.randbytes(len(bed.data))
+    names = {4: "b32", 8: "b64", 16: "b128", 32: "b256", 64: "b512"}
+    if not newer:
+        names = {4: "dword", 8: "dwordx2", 16: "dwordx4", 32: "dwordx8", 64: "dwordx16"}
+    if arch == "gfx1201":
+        names |= {1: "u8", 2: "i16", 12: "b96"}
+    wait = "s_wait_kmcnt 0x0" if arch == "gfx1201" else "s_waitcnt lgkmcnt(0)"
+    seen = {"inside": 0, "outside": 0, "fault": 0}
+    for nbytes, name in names.items():
+        words = max(nbytes // 4, 1)
+        target = "s16" if words == 1 else f"s[16:{15 + words}]"
+        for _ in range(8):
+            stride, unit = rng.choice((0, 4, 20)), min(nbytes, 4)
+            size = rng.choice((0, 4, 60, 100, 4 * rng.randrange(40)))
+            records = size // stride if stride else size
+            size = records * max(stride, 1)
+            cut = 4 if nbytes >= 4 else 1
+            register, constant = (rng.randrange(72) // unit * unit + rng.randrange(cut) for _ in range(2))
+            swizzle = rng.random() < 0.05
+            base = DATA + 4 * rng.randrange(64) | stride << 48 | swizzle << 63
+            at = (register + constant) // cut * cut
+
+            def setup(wave: Wave, base: int = base, records: int = records, register: int = register) -> None:
+                wave.set_scalar("s", base, 8, words=2)
+                wave.set_scalar("s", records, 10)
+                wave.set_scalar("s", register, 4)
+
+            program = f"s_buffer_load_{name} {target}, s[8:11], s4 offset:{constant:#x}\n {wait}\n s_endpgm"
+            if swizzle or at < size < at + nbytes:
+                with pytest.raises(EngineFault) as error:
+                    bed.run(program, setup=setup)
+                assert error.value.fault.kind is FaultKind.BUFFER
+                seen["fault"] += 1
+                continue
+            bed.run(program, setup=setup)
+            first = (base & (1 << 48) - 1) - DATA + at
+            data = bytes(bed.data[first : first + nbytes]) if at < size else bytes(nbytes)
+            want = int.from_bytes(data, "little", signed=name[0] == "i") % (1 << 32 * words)
+            assert bed.waves[0].scalar("s", 16, words) == want, (name, stride, size, at)
+            seen["inside" if at < size else "outside"] += 1
+    assert min(seen.values()) > 0, seen
+
+
+@needs_llvm
 def test_narrow_scalar_loads() -> None:
     bed, rng = Bed("gfx1201"), random.Random(4)
     bed.data[:] = rng.randbytes(len(bed.data))

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from typing import Final
 
+FORMATS: Final = ("fp8", "bf8", "fp6", "bf6", "fp4")
+"""Of products whose elements the instruction names: by the numbers in CBSZ, of A, and in BLGP, of B."""
 LANES: Final = 18
 """Bits for each of A and B: a rotation, a mask and an addend of lanes' numbers, six each."""
 NEGATE: Final = 36
 """The first of three bits: of A, of B and of C."""
 ABSOLUTE, HIGH, INDEX = 39, 40, 41
 """Bits: C without signs, a result in upper halves; and the first of five, how far up in its register the index lies."""
+SCALES = 46
+"""The first of two times two bits: which byte of their registers the scales of A and of B are."""
 _OF_B: Final = ((0, 63, 0), (0, 31, 0), (0, 31, 32), (16, 63, 0), (0, 15, 0), (0, 15, 16), (0, 15, 32), (0, 15, 48))
 """By BLGP."""
 

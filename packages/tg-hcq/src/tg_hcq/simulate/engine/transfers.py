@@ -42,8 +42,9 @@ class Shape:
         second one, else right behind what is new.
       pair: whether a lane moves so much twice: rows follow one another, stores have two operands of data, and the
         distance between the addresses is the upper half of the record's immediate.
-      bounded: whether lanes may lie outside of what is accessed: they store nothing and load zeros. Semantics give the
-        address, whether a lane lies outside, and whether what becomes of it is not known, which is a fault.
+      bounded: whether lanes, or a scalar load, may lie outside of what is accessed: they store nothing and load zeros.
+        Semantics give the address, whether it lies outside, and whether what becomes of it is not known, which is a
+        fault.
     """
 
     space: Space
@@ -285,6 +286,8 @@ class ScalarLoadHandler(Handler):
         shape = self.shape
         register = e.slot(0)
         found = as_tuple(self.address(e, *(e.read(1 + i, s.type) for i, s in enumerate(self.sources))))
+        if shape.bounded:
+            self._outside(e, register, *found[1:])
         e.store(found[0], e.at("%w", state.LANE_ADDRESSES))
         scope = e.slot(1 + len(self.sources)) if shape.scope is None else e.value(I32, int(shape.scope))
         grant = _request(e, shape, [register], scope)
@@ -303,3 +306,16 @@ class ScalarLoadHandler(Handler):
         else:
             e.store(e.load(I32.of(shape.nbytes // 4), source, 4), target, 4)
         e.go_on()
+
+    def _outside(self, e: Emitter, register: Value, outside: Value, unknown: Value) -> None:
+        """Ends the handler where nothing is accessed."""
+        e.do(f"br i1 {unknown.text}, label %unclear, label %known")
+        e.label("unclear")
+        e.fault(FaultKind.BUFFER)
+        e.label("known")
+        e.do(f"br i1 {outside.text}, label %zeros, label %inside")
+        e.label("zeros")
+        words = I32.of(self.shape.rows) if self.shape.rows > 1 else I32
+        e.store(e.value(words, 0), e.at("%w", e.convert("zext", register, I64)), 4)
+        e.go_on()
+        e.label("inside")

@@ -18,6 +18,8 @@ _BLOCKS = re.compile(r"_(\d+)b_")
 def matrix(p: Placing) -> Placed:
     """The handler of a product and its operands: D, A, B, and C or the index."""
     name, fields = p.found.name, p.fields
+    if name.endswith("_f8f6f4"):
+        return _of_formats(p)
     sparse = {"v_smfmac": "idx", "v_swmmac": "src2"}.get(name[:8])
     how = broadcast.taken()
     if name.startswith("v_mfma_f64"):
@@ -48,6 +50,23 @@ def matrix(p: Placing) -> Placed:
     if found is None and how >> broadcast.HIGH & 1:
         raise Undecodable("the high half of a constant is not executed yet")
     operands.append(found.offset if found else _constant(p, name, number))
+    return Placed(handler.name, operands, how)
+
+
+def _of_formats(p: Placing) -> Placed:
+    """A product whose elements CBSZ and BLGP name, with scales or without."""
+    name, fields, how = p.found.name, p.fields, broadcast.taken()
+    handler = p.handler(f"{name}.{fields.pop('cbsz')}.{fields.pop('blgp')}")
+    operands = [row_of(p, field) for field in ("vdst", "src0", "src1")]
+    found, number = register(p, "src2"), fields.pop("src2")
+    operands.append(found.offset if found else _constant(p, name.replace("_scale", ""), number))
+    for which in (0, 1) if "_scale" in name else ():
+        operands.append(row_of(p, f"scale_src{which}"))
+        value = fields.pop(f"src{which}_modifiers", 0)
+        byte = bool(value & SELECT) | bool(value & SELECT_HIGH) << 1
+        how |= byte << broadcast.SCALES + 2 * which
+        if value & ~(SELECT | SELECT_HIGH):
+            raise Undecodable("its signs are not executed yet")
     return Placed(handler.name, operands, how)
 
 

@@ -10,6 +10,8 @@ from .placing import Placed, Placing
 ENCODINGS = ("GLOBAL", "FLAT", "SCRATCH", "MUBUF")
 ZERO = 128
 """The inline constant."""
+LAST = 104
+"""The scalar registers before it hold descriptors."""
 GLC, SC0, DLC, SC1 = 1, 1, 4, 16
 """Bits of the cache policy: gfx10 and gfx11 have GLC and DLC, gfx942 has SC0 and SC1."""
 
@@ -74,7 +76,7 @@ def _buffer(p: Placing) -> list[int]:
     if "_TFE" in row.record:
         raise Undecodable("what was missed by a load is not told yet")
     descriptor = fields.pop("srsrc")
-    if descriptor >= 104:
+    if descriptor >= LAST:
         raise Undecodable("descriptors lie in scalar registers")
     words = [layout.scalar("s", descriptor + i) for i in (0, 2, 3)]
     return [offset, index, *words, places.scalar(fields.pop("soffset"), "i", 32)]

@@ -39,8 +39,7 @@ def place(p: Placing) -> Placed:
     if name in _SPECIAL:
         return _SPECIAL[name](p)
     if name.startswith("v_s_"):
-        of_scalar = [p.places.result(p.fields.pop("vdst")), p.places.scalar(p.fields.pop("src0"), "f", 32)]
-        return Placed(p.handler(name).name, of_scalar)
+        return _of_scalar(p)
     if name.startswith(PRODUCTS):
         return matrix(p)
     if name.startswith("v_accvgpr_"):
@@ -66,6 +65,19 @@ def place(p: Placing) -> Placed:
     _whole(p, handler, words)
     immediate = p.fields.pop("bitop3", 0)
     return Placed(handler.name, words.record([*results, *sources]), immediate)
+
+
+def _of_scalar(p: Placing) -> Placed:
+    """A function of a scalar. One of 16 bits takes no inline constant.
+
+    Source: LLVM, ``GCNSubtarget::hasNoF16PseudoScalarTransInlineConstants``.
+    """
+    name, number, signs = p.found.name, p.fields.pop("src0"), p.fields.get("src0_modifiers", 0) & 3
+    if name.endswith("_f16") and 128 <= number < 255:
+        raise Undecodable("it takes no inline constant")
+    _default(p, "src0_modifiers", 3)
+    operands = [p.places.result(p.fields.pop("vdst")), p.places.scalar(number, "f", 32)]
+    return Placed(p.handler(f"{name}.{signs}").name, operands)
 
 
 def _lanes(p: Placing, name: str) -> LanesHandler:

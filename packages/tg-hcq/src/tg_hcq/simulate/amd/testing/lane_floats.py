@@ -426,6 +426,9 @@ def _conversions() -> Iterator[Rule]:
         return bound(math.floor(SINGLE.value(x)), "i", 32)
 
     yield rule("v_cvt_(flr|floor)_i32_f32", ["b32"], ["f32"], floor)
+    half = SINGLE.round(Fraction(1, 2))
+    yield rule("v_cvt_(rpi|nearest)_i32_f32", ["b32"], ["f32"],
+               lambda env, x: floor(env, env.mode.format("f32").add(x, half)))  # fmt: skip
     for byte in range(4):
         yield rule(f"v_cvt_f32_ubyte{byte}", ["f32"], ["b32"],
                    lambda env, x, b=byte: SINGLE.round(Fraction(x >> 8 * b & 0xFF)))  # fmt: skip

@@ -205,6 +205,9 @@ def _fields() -> Iterator[Rule]:
         return bound(signed(x & 0xFFFF, 16), "u", 8)
 
     yield rule("v_sat_pk_u8_i16", [_B16], [_B32], lambda env, x: byte(x) | byte(x >> 16) << 8)
+    for sign in "ui":
+        yield rule(f"v_ashr_pk_{sign}8_i32", [_B16], [_B32] * 3, lambda env, x, y, n, s=sign: sum(
+            (bound(signed(v, 32) >> n % 32, s, 8) & 0xFF) << at for at, v in ((0, x), (8, y))))  # fmt: skip
     yield rule("v_prng_b32", [_B32], [_B32], lambda env, x: x << 1 ^ (197 if x >> 31 else 0))
 
 

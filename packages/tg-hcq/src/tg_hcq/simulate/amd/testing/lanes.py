@@ -551,5 +551,5 @@ class _Checker:
 
 _KEEPS = re.compile(
     r"v_(mad_[ui]16|fma_f16|div_fixup_f16|(min|max|med)3_[uif]16|(maximum|minimum)3_f16|(add|sub)_i16|bitop3_b16"
-    r"|fma_mix(lo|hi)_f16|cvt_pk_(fp|bf)8_f32)"
+    r"|ashr_pk_[ui]8_i32|fma_mix(lo|hi)_f16|cvt_pk_(fp|bf)8_f32)"
 )

@@ -32,6 +32,8 @@ def add(to: Lanes) -> None:
         to.op(f"v_cvt_pk_{sign}16_f32", _packed_integers(sign), [Kind.B32], [Kind.F32, Kind.F32], fixed=True)
     to.op("v_cvt_flr_i32_f32 v_cvt_floor_i32_f32",
           lambda e, x: _integer(e, "i", e.intrinsic("floor", x), I32), [Kind.B32], [Kind.F32], fixed=True)  # fmt: skip
+    to.op("v_cvt_rpi_i32_f32 v_cvt_nearest_i32_f32",
+          lambda e, x: _integer(e, "i", e.intrinsic("floor", x + 0.5), I32), [Kind.B32], [Kind.F32])  # fmt: skip
     for byte in range(4):
         to.op(f"v_cvt_f32_ubyte{byte}", _of_byte(byte), [Kind.F32], [Kind.B32], fixed=True)
     to.op("v_cvt_off_f32_i4", _offset, [Kind.F32], [Kind.B32], fixed=True)

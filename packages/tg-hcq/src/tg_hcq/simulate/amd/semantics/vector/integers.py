@@ -252,6 +252,8 @@ def _fields(to: Lanes) -> None:
     to.op("v_cvt_pk_u16_u32", _narrow("umin", "umax", 0xFFFF, 0), [B32], [B32, B32])
     to.op("v_cvt_pk_i16_i32", _narrow("smin", "smax", 0x7FFF, -0x8000), [B32], [B32, B32])
     to.op("v_sat_pk_u8_i16", _narrow_bytes, [B16], [B32])
+    for sign, low, high in (("i", -128, 127), ("u", 0, 255)):
+        to.op(f"v_ashr_pk_{sign}8_i32", _shifted_bytes(low, high), [B16], [B32] * 3, keeps=True)
     to.op("v_cvt_i32_i16", lambda e, x: e.convert("sext", x, I32), [B32], [B16])
     to.op("v_cvt_u32_u16", lambda e, x: e.convert("zext", x, I32), [B32], [B16])
     to.op("v_prng_b32", _generate, [B32], [B32])
@@ -313,6 +315,18 @@ def _narrow(least: str, most: str, high: int, low: int) -> Semantics:
 def _narrow_bytes(e: Emitter, x: Value) -> Value:
     low, high = (e.intrinsic("smin", e.intrinsic("smax", v, 0), 255) for v in halves(e, x))
     return low | high << 8
+
+
+def _shifted_bytes(low: int, high: int) -> Semantics:
+    """Two numbers shifted by the same count, each as the nearest of a byte."""
+
+    def semantics(e: Emitter, x: Value, y: Value, count: Value) -> Value:
+        first, second = (
+            e.intrinsic("smin", e.intrinsic("smax", e.binary("ashr", v, count & 31), low), high) & 0xFF for v in (x, y)
+        )
+        return e.convert("trunc", first | second << 8, I16)
+
+    return semantics
 
 
 def _generate(e: Emitter, x: Value) -> Value:

@@ -25,6 +25,7 @@ from ...architecture import Architecture
 from ...registers import FLOATS, OF_NUMBERS
 from .alu import Lanes, mode
 from .conversions import brain
+from .microscaling import BLOCK, SMALL, blocks, place, run, scale, tiny
 from .numbers import narrowed, widened
 from .small import of_byte
 
@@ -49,6 +50,7 @@ class Product:
       held: over how many lanes all of A or B is spread.
       height: how many rows of the result follow one another in a lane.
       runs: of the inner dimension that follow one another in a lane, in A and in B.
+      scaled: whether A and B have scales.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Product:
     held: int
     height: int
     runs: tuple[int, int]
+    scaled: bool = False
 
     @property
     def per_lane(self) -> int:
@@ -96,8 +99,8 @@ def products(arch: Architecture, names: set[str]) -> dict[str, Product]:
 
 
 def _of(arch: Architecture, name: str) -> list[Product]:
-    parsed = _NAME.fullmatch(name)
-    if parsed is None or (arch.generation != 9 and arch.lanes != 32) or parsed[6] == "f8f6f4":
+    parsed = _NAME.fullmatch(name.replace("_scale", ""))
+    if parsed is None or (arch.generation != 9 and arch.lanes != 32):
         return []
     family, result, size, inner, blocks, kinds = parsed.groups()
     m, k, count = int(size), int(inner), int(blocks or 1)
@@ -105,6 +108,10 @@ def _of(arch: Architecture, name: str) -> list[Product]:
     held = 16 if arch.generation == 11 else arch.lanes
     height = {9: 1 if result == "f64" else 4, 11: 1, 12: 8}[arch.generation]
     per_lane = k * m * count // held
+    if kinds == "f8f6f4":
+        return [Product(f"{name}.{a}.{b}", m, count, k, (first, second), result, sparse, arch.lanes, held, height,
+                        (run(first), run(second)), "_scale" in name)
+                for a, first in enumerate(broadcast.FORMATS) for b, second in enumerate(broadcast.FORMATS)]  # fmt: skip
     runs = per_lane, per_lane
     if sparse and _bits(kinds.partition("_")[0]) == 16:
         if arch.generation == 12:
@@ -216,6 +223,9 @@ def _fetch(e: Emitter, of: str, sparse: bool) -> None:
                 raw = word >> e.value(words, e.convert("trunc", bit & 31, I32))
                 if of == "xf32":
                     e.store(e.load(words, "%odd") | raw & _LOST, "%odd")
+                if bits == 6:  # a part of which may be in the next register
+                    above = e.load(words, e.at(column_of, ((bit >> 5) + 1) * e.layout.row_bytes), 4)
+                    raw = e.intrinsic("fshr", above, word, e.value(words, e.convert("trunc", bit & 31, I32)))
                 found = element(e, raw, of)
                 if found.type.kind == "f":
                     found = e.bits(e.bits(found, I32) ^ e.value(words, sign << 31), F32)
@@ -245,6 +255,8 @@ def element(e: Emitter, raw: Value, of: str) -> Value:
         return e.bits(raw << 16, F32)
     if of == "f16":
         return e.convert("fpext", e.bits(e.convert("trunc", raw, I16), F16), F32)
+    if of in SMALL:
+        return tiny(e, raw, of)
     if of[0] in "fb":
         return of_byte(e, e.convert("trunc", raw, I8), of)
     small = Type("i", _bits(of))
@@ -304,7 +316,7 @@ class _Order:
 
 
 class Matrix(Handler):
-    """A product; operands are the places of D, A, B, and of C or, if it is sparse, of the index."""
+    """A product; operands are the places of D, A, B, and of C or, if it is sparse, of the index; then of scales."""
 
     def __init__(self, product: Product) -> None:
         super().__init__(product.name)
@@ -331,6 +343,8 @@ class Matrix(Handler):
         lost = e.value(I32, 0)
         for number, (operand, name) in enumerate(((a, "a"), (b, "b"))):
             lost = lost | self._fetched(e, number, operand, name, how, last)
+        for number, name in enumerate("ab") if p.scaled else ():
+            lost = lost | self._scale(e, number, name, how)
         fine = e.compare("eq", lost, 0)
         e.do(f"br i1 {fine.text}, label %exact, label %forbidden")
         e.label("exact")
@@ -417,6 +431,27 @@ class Matrix(Handler):
         constants = ", ".join(f"i64 {n}" for n in numbers)
         return e.emit(I32, f"call i32 @{_routine(of, sparse)}(ptr %w, i32 {operand.text}, ptr %{name}, {constants}, "
                            f"i64 {lanes.text}, i32 {sign.text}, i32 {index.text}, i32 {shift.text})")  # fmt: skip
+
+    def _scale(self, e: Emitter, number: int, name: str, how: Value) -> Value:
+        """Multiplies A or B by its scales; what of it floats cannot hold."""
+        p, operand = self.product, e.slot(4 + number)
+        e.check(operand, 1)
+        shift = e.convert("trunc", (how >> broadcast.SCALES + 2 * number & 3) << 3, I32)
+        e.do(f"%lost{number} = alloca i32, align 4")
+        e.store(e.value(I32, 0), f"%lost{number}")
+
+        def block(which: Value) -> None:
+            scales = e.load(I32.of(p.size), place(e, operand, which, p.size), 4)
+
+            def term(k: Value) -> None:
+                row = e.at(f"%{name}", ((which << _log(BLOCK)) + k) * (4 * p.size))
+                lost = e.load(I32, f"%lost{number}") | scale(e, row, scales, shift, p.size)
+                e.store(lost, f"%lost{number}")
+
+            repeat(e, e.value(I64, BLOCK), term)
+
+        repeat(e, e.value(I64, blocks(p.inner)), block)
+        return e.load(I32, f"%lost{number}")
 
     def _multiply(self, e: Emitter) -> None:
         p, kind = self.product, self.product.type

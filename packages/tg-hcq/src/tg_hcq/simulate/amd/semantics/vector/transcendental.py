@@ -2,7 +2,7 @@
 
 Source: AMD, "RDNA3 Instruction Set Architecture", 16.8 "VOP1 Instructions": the notes on accuracy, on subnormals, which
 those of 32 bits flush whatever the mode is, and on special values. Sines and cosines take turns. Of scalars (``v_s_``):
-"RDNA4 Instruction Set Architecture", 7.6 "Pseudo-scalar Transcendental".
+"RDNA4 Instruction Set Architecture", 7.6 "Pseudo-scalar Transcendental"; 16 bits leave zeros in the upper half.
 """
 
 from __future__ import annotations
@@ -33,8 +33,21 @@ def add(to: Lanes) -> None:
             to.op(f"v_{name}_f{type_of.bits}", semantics, [kind], [kind], fixed=True)
             if kind is Kind.F32 and name == "rcp":
                 to.op("v_rcp_iflag_f32", semantics, [kind], [kind], fixed=True)
-            if kind is Kind.F32 and name not in ("sin", "cos") and f"v_s_{name}_f32" in to.there:
-                to.to.scalar(f"v_s_{name}_f32", semantics, [scalar(F32)], [scalar(F32)])
+            if kind is not Kind.F64 and name not in ("sin", "cos") and f"v_s_{name}_f{type_of.bits}" in to.there:
+                for signs in range(4):
+                    to.to.scalar(f"v_s_{name}_f{type_of.bits}.{signs}", _signed(semantics, signs),
+                                 [scalar(type_of)], [scalar(type_of)])  # fmt: skip
+
+
+def _signed(of: Semantics, signs: int) -> Semantics:
+    """Of an argument that is negated (1), whose sign was taken away before (2)."""
+
+    def semantics(e: Emitter, x: Value) -> Value | tuple[Value, ...]:
+        bits, sign = raw(e, x), -1 << x.type.bits - 1
+        bits = bits & ~sign if signs & 2 else bits
+        return of(e, e.bits(bits ^ sign if signs & 1 else bits, x.type))
+
+    return semantics
 
 
 def flushed(e: Emitter, x: Value) -> Value:
