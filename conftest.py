@@ -1,5 +1,6 @@
-"""Test configuration shared by every package: examples in Markdown, a cache of the run's own, the ledger of skips, and
-that no plan of a kernel fails unnoticed. Ctrl-C works in tests wherever they run.
+"""Test configuration shared by every package: examples in Markdown, a cache of the run's own, the ledger of skips, the
+cases of grids that a run of the whole suite draws, and that no plan of a kernel fails unnoticed. Ctrl-C works in tests
+wherever they run.
 
 Python blocks of a Markdown file run as one program from top to bottom, in the order in which a reader meets them;
 a block marked ``python no-test`` is left out. A block of another kind right after one of them is what it prints, where
@@ -14,6 +15,7 @@ import gc
 import importlib.util
 import io
 import os
+import random
 import re
 import signal
 import sys
@@ -118,7 +120,14 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("explore" if explores else "ci" if os.environ.get("CI") else "quick")
     for folder in _FOLDERS:
         config.add_cleanup(folder.cleanup)
+    config.option.draw = config.workerinput["draw"] if hasattr(config, "workerinput") else _seed(config)
     config.addinivalue_line("markers", "fallbacks: plans of kernels fail in this test on purpose")
+    config.addinivalue_line("markers", "drawn(n): a run of the whole suite draws n of this test's cases")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["draw"] = node.config.option.draw
 
 
 def _fallbacks() -> tuple[int, str]:
@@ -214,8 +223,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="one test in N, always the same ones: their names choose them; files of Markdown all run",
     )
+    parser.addoption("--whole", action="store_true", help="every case, where a run of the whole suite draws some")
+    parser.addoption("--draw", type=int, metavar="SEED", help="the cases that a run with this seed drew")
 
 
+def _seed(config: pytest.Config) -> int | None:
+    """What draws cases of grids; None where every case runs: somebody chose files or names, or wants them all."""
+    chosen = config.args_source is not pytest.Config.ArgsSource.TESTPATHS or config.option.keyword
+    if chosen or config.option.whole or config.option.explore or config.option.sample > 1:
+        return None
+    given: int | None = config.option.draw
+    return random.SystemRandom().randrange(1 << 32) if given is None else given
+
+
+@pytest.hookimpl(trylast=True)  # after what is left out by its marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--explore"):
         ordinary = [item for item in items if not hasattr(getattr(item, "obj", None), "hypothesis")]
@@ -225,6 +246,59 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = {item for item in items if not _in_sample(item, one_in)}
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+    if (seed := config.option.draw) is not None:
+        drawn = {item for cases in _by_test(items) for item in _drawn(cases, seed)}
+        config.hook.pytest_deselected(items=[item for item in items if item not in drawn])
+        items[:] = [item for item in items if item in drawn]
+
+
+def _by_test(items: list[pytest.Item]) -> list[list[pytest.Item]]:
+    """The cases of each test."""
+    found: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        found.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return list(found.values())
+
+
+def _drawn(cases: list[pytest.Item], seed: int) -> list[pytest.Item]:
+    """Those of a test's cases that a run of the whole suite draws.
+
+    Of a grid, each value of each parameter (a method, a dtype, a device) comes at least once, with any values of the
+    others. Of a test that says ``drawn(n)``, n of its cases; of any other, and where ``dense`` asks for each, all.
+    """
+    first = cases[0]
+    mark, order = first.get_closest_marker("drawn"), random.Random(f"{seed} {first.nodeid.partition('[')[0]}")
+    shuffled = order.sample(cases, len(cases))
+    if mark is not None:
+        return shuffled[: mark.args[0]]
+    values = {case: _values(case) for case in cases}
+    width = max(map(len, values.values()))
+    if width < 2 or first.get_closest_marker("dense") is not None:
+        return cases
+    seen, drawn = set[object](), list[pytest.Item]()
+    for most in range(width, 0, -1):  # those with the most values that are new
+        for case in shuffled:
+            if len(new := values[case] - seen) >= most:
+                seen |= new
+                drawn.append(case)
+    return drawn
+
+
+def _values(case: pytest.Item) -> set[object]:
+    """A value for each dimension of the grid: what one ``parametrize`` or one fixture gives."""
+    callspec = getattr(case, "callspec", None)
+    if callspec is None:
+        return set()
+    dimension = {name: name for name in callspec.params}
+    for mark in case.iter_markers("parametrize"):
+        names = mark.args[0] if mark.args else mark.kwargs["argnames"]
+        together = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+        dimension |= dict.fromkeys(together, together[0])
+    found: dict[str, list[object]] = {}
+    for name, value in callspec.params.items():
+        plain = isinstance(value, (bool, int, float, str, bytes, type(None)))
+        found.setdefault(dimension[name], []).append((type(value), value) if plain else id(value))
+    return {(name, *parts) for name, parts in found.items()}
 
 
 def _in_sample(item: pytest.Item, one_in: int) -> bool:
@@ -257,6 +331,8 @@ def _skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     for line in _skips_not_allowed(terminalreporter, config):
         terminalreporter.write_line(line, red=True)
+    if config.option.draw is not None:
+        terminalreporter.write_line(f"cases of grids were drawn: --draw {config.option.draw}; all of them: --whole")
     if _listings is not None:
         for line in (*_listings.differences, _listings.line):
             terminalreporter.write_line(line, red=bool(_listings.differences))

@@ -157,6 +157,7 @@ def same(got: list[float], wanted: list[float]) -> bool:
     return all((g != g and w != w) or (g == w and math.copysign(1, g) == math.copysign(1, w)) for g, w in pairs)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("device", DEVICES)
 def test_special_values(device: str) -> None:
     """All functions in few kernels: each argument in each function."""

@@ -33,6 +33,7 @@ def fuzz(repository: Path) -> ModuleType:
     return module
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("first", range(0, len(SEEDS), 10))
 def test_what_is_accepted_is_right(fuzz: ModuleType, first: int) -> None:
     accepted = 0

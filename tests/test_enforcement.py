@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -338,6 +339,50 @@ def test_exploring_runs_property_tests_alone_with_other_examples(tree: Path, run
         assert done.returncode == 0 and "1 passed, 1 deselected" in done.stdout, done.stdout
         drawn.append([line for line in done.stdout.splitlines() if line.startswith("drawn")])
     assert drawn[0] == drawn[2] != drawn[1]
+
+
+GRIDS = """
+import pytest
+
+@pytest.fixture(params=["interpreted", "compiled"])
+def backend(request):
+    return request.param
+
+@pytest.mark.parametrize("name, axes", [("sum", 1), ("max", 1), ("cat", 2)])
+@pytest.mark.parametrize("dtype", [int, float, bool])
+def test_grid(name, axes, dtype, backend):
+    pass
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("seed", range(9))
+def test_seeds(seed):
+    pass
+
+@pytest.mark.parametrize("case", range(9))
+def test_list(case):
+    pass
+"""
+
+
+def test_a_run_of_the_whole_suite_draws_cases_of_grids(tmp_path: Path, run: Run, repository: Path) -> None:
+    (tmp_path / "test_planted.py").write_text(GRIDS, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = test_planted.py\n", encoding="utf-8")
+    shutil.copy(repository / "conftest.py", tmp_path)
+
+    def cases(*options: str) -> list[str]:
+        done = run(tmp_path, "python", "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *options)
+        return [line.partition("::")[2] for line in done.stdout.splitlines() if "::test_" in line]
+
+    drawn, again, other = cases("--draw", "1"), cases("--draw", "1"), cases("--draw", "2")
+    assert drawn == again != other
+    for found in (drawn, other):
+        grid = [case for case in found if case.startswith("test_grid")]
+        assert 3 <= len(grid) < 9
+        for value in ("interpreted", "compiled", "sum-1", "max-1", "cat-2", "int", "float", "bool"):
+            assert any(value in case for case in grid), value
+        assert sum(case.startswith("test_seeds") for case in found) == 2
+        assert sum(case.startswith("test_list") for case in found) == 9
+    assert len(cases("--whole")) == len(cases("-k", "test_")) == 18 + 9 + 9
 
 
 @pytest.mark.slow

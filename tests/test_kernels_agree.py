@@ -78,6 +78,7 @@ def check(setting: str, seeds: range) -> None:
                         assert bits(x) == bits(y), f"{dtype}, seed {seed}: step {step}, alone and together"
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_value_has_the_same_bits_alone_and_with_others(setting: str) -> None:
     check(setting, range({"CL": 0, "CPU:CLANG": 2}.get(setting, 5)))  # these compile for up to half a second a kernel

@@ -77,6 +77,7 @@ def test_neighbours_differ_by_one() -> None:
     assert not neighbours(replace(case, sizes=(9, 7, 8)), random.Random(0))
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_run_and_agree_with_their_oracles(name: str) -> None:
     program = PROGRAMS[name]

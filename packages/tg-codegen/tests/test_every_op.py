@@ -87,6 +87,7 @@ def refused(renderer: Renderer, dtype: DType, values: Iterable[tuple[str, LazyOp
     return found
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("name", TARGETS)
 def test_dtypes_that_are_missing(name: str) -> None:
     """Those that a language computes through others: every op, of one of them and in one form, which are drawn."""

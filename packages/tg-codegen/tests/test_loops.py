@@ -433,6 +433,7 @@ def some_gpu_action(nest: Nest, choose: random.Random) -> LoopAction:
     ])  # fmt: skip
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 24))])
 def test_any_actions_for_work_items_are_right(seed: int) -> None:
     choose = random.Random(seed)
@@ -465,6 +466,7 @@ def some_action(nest: Nest, choose: random.Random) -> LoopAction:
     ])  # fmt: skip
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 24))])
 def test_any_actions_that_fit_are_right(seed: int) -> None:
     choose = random.Random(seed)

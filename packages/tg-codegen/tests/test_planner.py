@@ -242,6 +242,7 @@ def test_column_sums_whose_tiles_are_each_a_piece(vector_bytes: int, rows: int) 
 
 
 # Every shape with every cache and with every number of threads; all of them together are for the slow tests.
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize(
     ("shape", "l2_kib", "threads"),
     [

@@ -278,6 +278,7 @@ def transformer_step(checkpoint: Any, jit: bool) -> tuple[list[int], list[Any]]:
     return peaks, [*results, *(p.numpy() for p in parameters[:9])]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("jit", [False, True])
 @pytest.mark.parametrize("backend", ["CPU"], indirect=True)
 @pytest.mark.usefixtures("collected")

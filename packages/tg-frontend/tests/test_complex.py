@@ -645,6 +645,7 @@ DIFFERENTIABLE: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.drawn(16)
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_first_and_second_gradients(name: str) -> None:
     function = DIFFERENTIABLE[name]

@@ -268,6 +268,7 @@ def check_vmap(function: Callable[..., Tensor], arrays: list[Array]) -> None:
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-7, atol=1e-10)
 
 
+@pytest.mark.drawn(50)
 @pytest.mark.parametrize("name", [*UNARY, *POSITIVE, *CASES])
 def test_vmap_is_a_loop(name: str) -> None:
     if name in CASES:
@@ -308,6 +309,7 @@ def test_setitem() -> None:
 COMPILED = ["matmul", "conv2d", "conv2d groups", "max_pool2d", "cumsum", "pow", "einsum", "attention", "cat", "slices"]
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_gradients_are_those_of_double_precision(name: str) -> None:
     if "CPU" not in Device.available():

@@ -185,6 +185,7 @@ def model_of(path: Path, **options: Any) -> LanguageModel:
     return LanguageModel(dict(metadata), tensors, **options)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("case", CASES)
 def test_logits(case: str, tmp_path: Path) -> None:
     metadata, state = file_of(case, tmp_path / "m.gguf")

@@ -244,6 +244,7 @@ TORN: dict[str, Callable[[], Array]] = {
 }
 
 
+@pytest.mark.drawn(9)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", TORN)
 def test_spectra_of_matrices_torn_apart(name: str, dtype: str) -> None:
@@ -398,6 +399,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[], Array]]] = {
 }
 
 
+@pytest.mark.drawn(9)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_to_second_order(name: str) -> None:
     """Along a direction, against differences of what is one order less."""

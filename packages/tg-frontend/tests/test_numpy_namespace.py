@@ -267,6 +267,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
+@pytest.mark.drawn(90)
 @pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - SPARED))
 def test_functions(name: str) -> None:
     attempts = _attempts(name)

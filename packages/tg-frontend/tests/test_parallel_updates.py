@@ -232,6 +232,7 @@ def drawn_program(rng: np.random.Generator) -> tuple[Any, Any]:
     return found, np.where(index < n, x[np.minimum(index, n - 1)], 0)
 
 
+@pytest.mark.drawn(14)
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -109,12 +109,14 @@ def slopes(function: Callable[..., Tensor], first: Array, second: Array) -> None
     assert seen >= 8
 
 
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize("name", COMPLEX)
 def test_of_complex_numbers(name: str) -> None:
     points = np.array(PLANE)
     slopes(lambda x, y: COMPLEX[name](Tensor.complex(x, y)), points[:, 0].copy(), points[:, 1].copy())
 
 
+@pytest.mark.drawn(20)
 @pytest.mark.parametrize("name", REAL)
 def test_of_real_numbers(name: str) -> None:
     some = np.array([0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 0.25])

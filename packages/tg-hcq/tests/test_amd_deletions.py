@@ -362,6 +362,7 @@ def test_with_nothing_deleted_programs_are_right(bench: Bench, work: Callable[[B
     assert work(bench)
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(("card", "name"), cases(lambda card: ON_CARDS[card]))
 def test_a_deletion_is_noticed(bench: Bench, card: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     work, plant = ON_CARDS[card][name]

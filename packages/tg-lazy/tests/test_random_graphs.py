@@ -313,6 +313,7 @@ def test_programs_have_numpy_values(make_machine: Any, data: st.DataObject) -> N
     program(make_machine(), lambda n: data.draw(st.integers(0, n - 1)), 12)
 
 
+@pytest.mark.drawn(14)
 @pytest.mark.parametrize("seed", range(40))
 def test_values_do_not_depend_on_the_limits(
     make_machine: Any, monkeypatch: pytest.MonkeyPatch, seed: int

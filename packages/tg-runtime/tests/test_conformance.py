@@ -64,6 +64,11 @@ class Guarded(TestLLVM):
     __test__ = False
     guard = 0
 
+    def test_elementwise(self) -> None:
+        """Of a dtype of each kind: TestLLVM has every one."""
+        self.dtypes = KINDS
+        super().test_elementwise()
+
     def setup_method(self) -> None:
         super().setup_method()
         self._guard = Context(CPU_GUARD=self.guard)

@@ -421,6 +421,7 @@ def test_few_events_mark_the_kernels_that_copies_may_wait_for(waits: bool) -> No
     assert state.objects - before <= (1 if waits else MOST_MARKS + 1)
 
 
+@pytest.mark.drawn(4)
 @needs_mock
 @pytest.mark.parametrize("seed", range(12))
 def test_any_order_of_copies_and_kernels(seed: int) -> None:

@@ -99,6 +99,7 @@ CASES = [(arch, lanes, name) for arch, lanes in ARCHS for name in INSTRUCTIONS
          if any(row.name == name for row in table(arch))]  # fmt: skip
 
 
+@pytest.mark.drawn(9)
 @pytest.mark.parametrize(("arch", "lanes", "name"), CASES)
 def test_lanes_change_places(arch: str, lanes: int, name: str) -> None:
     bench, rng = LanesBench(architecture(arch, lanes)), random.Random(f"{arch} {lanes} {name}")
@@ -161,6 +162,7 @@ COUNTED = {
 """Where the bits of M0 begin that count the source and the result; of 32 bits, of 10 where there are two."""
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("arch", "lanes"), [pair for pair in ARCHS if not pair[0].startswith("gfx9")])
 def test_rows_that_m0_counts_from(arch: str, lanes: int) -> None:
     """Beyond the last row is a fault, and nothing is written."""

@@ -55,6 +55,7 @@ def trials(bench: LanesBench, rows: list[Row], rounds: int, seed: str) -> tuple[
     return compared, refused
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("arch", "lanes"), ARCHS)
 def test_every_row_agrees_with_its_specification(arch: str, lanes: int) -> None:
     bench = LanesBench(architecture(arch, lanes))
@@ -196,6 +197,7 @@ def unary() -> dict[str, tuple[str, int]]:
 UNARY = unary()
 
 
+@pytest.mark.drawn(40)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNARY)
 def test_every_half(name: str) -> None:

@@ -318,6 +318,7 @@ def code_object(kernel: str, processor: str) -> bytes:
     return bytes(target.create_target_machine(cpu=processor, opt=2).emit_object(parsed))
 
 
+@pytest.mark.drawn(24)
 @pytest.mark.skipif(OBJDUMP is None, reason="llvm-objdump-22 is not installed")
 @pytest.mark.parametrize(("kernel", "processor"), CASES)
 def test_a_code_object_is_listed_as_by_llvm(kernel: str, processor: str, tmp_path: Path) -> None:

@@ -260,6 +260,7 @@ def test_a_wrong_program_is_found(name: str) -> None:
     assert program.right(0, program.text, hostile=False, budget=1 << 24)
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_right_program_is_right_whatever_the_hardware_does(name: str) -> None:
     program = PROGRAMS[name]
