@@ -1,7 +1,9 @@
-"""Submissions that were written by hand, word by word, which the software card of gfx1100 must accept and execute.
+"""Submissions that were written by hand, word by word, which the software cards must accept and execute.
 
 The words are from nvd.h, sdma_v6_0_0_pkt_open.h, gc_11_0_0_offset.h and *RDNA3 Instruction Set Architecture*; no table
-of the driver's or of the card's makes them. The driver's own are in ``tests/test_amd_packets.py``.
+of the driver's or of the card's makes them. They are the same on gfx1030 and gfx1201 (navi10_sdma_pkt_open.h,
+gc_10_3_0_offset.h, gc_12_0_0_offset.h), whose programs have other words (*RDNA 2* and *RDNA4 Instruction Set
+Architecture*). The driver's own are in ``tests/test_amd_packets.py``; AQL is in ``test_amd_aql.py``.
 """
 
 from __future__ import annotations
@@ -28,9 +30,12 @@ from tg_hcq.simulate.amd.testing.client import (
 DATA, CODE = 0x7E00_0000_1000, 0x7E00_0010_0000
 DONE = 0x3F8 // 4
 WRITE_42 = [0xC0033700, 0x00100500, 0x00001000, 0x00007E00, 42]
-STORE_42 = [  # v[2:3] = DATA, v4 = 42, global_store_b32 v[2:3], v4, off, s_endpgm
-    0x7E0402FF, 0x00001000, 0x7E0602FF, 0x00007E00, 0x7E0802AA, 0xDC6A0000, 0x007C0402, 0xBFB00000,
-]  # fmt: skip
+STORE_42 = {  # v[2:3] = DATA, v4 = 42, global_store_b32 v[2:3], v4, off, s_endpgm
+    "gfx1030": [0x7E0402FF, 0x00001000, 0x7E0602FF, 0x00007E00, 0x7E0802AA, 0xDC708000, 0x007D0402, 0xBF810000],
+    "gfx1100": [0x7E0402FF, 0x00001000, 0x7E0602FF, 0x00007E00, 0x7E0802AA, 0xDC6A0000, 0x007C0402, 0xBFB00000],
+    "gfx1201": [0x7E0402FF, 0x00001000, 0x7E0602FF, 0x00007E00, 0x7E0802AA, 0xEE06807C, 0x02000000, 0x00000002,
+                0xBFB00000],
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -106,16 +111,17 @@ END = {
 }
 
 
-@pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    machine = KfdSystem("gfx1100")
-    yield Client(machine)
+@pytest.fixture(scope="module", params=list(STORE_42))
+def card(request: pytest.FixtureRequest) -> Iterator[tuple[str, Client]]:
+    """A card's architecture and a client of it."""
+    machine = KfdSystem(request.param)
+    yield request.param, Client(machine)
     machine.close()
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_the_card_executes_what_was_written_by_hand(client: Client, name: str) -> None:
-    golden = GOLDEN[name]
+def test_the_card_executes_what_was_written_by_hand(card: tuple[str, Client], name: str) -> None:
+    (arch, client), golden = card, GOLDEN[name]
     if name == "a dispatch":
         pytest.importorskip("llvmlite", reason="LLVM compiles what executes instructions")
     memory = client.alloc(GTT | WRITABLE | COHERENT, address=DATA).map()
@@ -123,7 +129,7 @@ def test_the_card_executes_what_was_written_by_hand(client: Client, name: str) -
     words = memory.view()
     for index, word in golden.before.items():
         words[index] = word
-    for index, word in enumerate(STORE_42):
+    for index, word in enumerate(STORE_42[arch]):
         code.view()[index] = word
     queue = client.queue(golden.kind).submit(*golden.words, *END[golden.kind])
     until(lambda: words[DONE] == 1 or bool(client.machine.log))
