@@ -118,6 +118,14 @@ def test_rows_in_blocks_are_all_done_once_and_divided_among_threads(rows: int, t
     assert any(line.startswith("3: split(") for line in spec.actions) == bool(left), "the first part of the last rows"
 
 
+@pytest.mark.parametrize(("batch", "threads", "loop"), [
+    (4, 2, "i0"), (3, 2, "i1.block"), (3, 3, "i0"), (5, 4, "i1.block"),
+])  # fmt: skip
+def test_threads_get_even_shares_of_blocks(batch: int, threads: int, loop: str) -> None:
+    target = Target(vector_bytes=32, threads=threads, l2_bytes=16384)
+    assert f"mark({loop}, THREAD)" in compile_ast(weighted(batch, 128, 64, 16), LLVMRenderer(target)).actions
+
+
 def test_a_prime_number_of_rows_takes_about_as_long_as_its_neighbours() -> None:
     target = Target(vector_bytes=32, l2_bytes=16384)
     each = [cycles(compile_ast(weighted(2, rows, 64, 4), LLVMRenderer(target)), target) / rows for rows in (

@@ -12,8 +12,8 @@ from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops, ScheduleItem, ast, schedule
 from tg_lazy.ast import BufferArg
 from tg_lazy.cost import LIMITS, Limits
-from tg_lazy.kernel.rows import _depth, has_rows
-from tg_shape import ShapeTracker, View
+from tg_lazy.kernel.rows import _depth, in_rows
+from tg_shape import ShapeTracker, Variable, View
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -70,6 +70,19 @@ def test_attention_is_one_kernel(machine: Any) -> None:
         machine.memory[out.base.storage].reshape(2, 64, 4), np_attention(q, k, v), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("length", [1, 40, 96])
+def test_rows_of_a_symbolic_length(machine: Any, length: int) -> None:
+    n = Variable("n", 1, 96).bind(length)
+    q, k, v = data(2, 64, 4), data(2, 96, 4), data(2, 96, 4)
+    near = [machine.buffer(x).shrink(((0, 2), (0, n), (0, 4))) for x in (k, v)]
+    out = attention(machine.buffer(q), *near)
+    (item,) = machine.run(out)
+    assert [arg.internal for arg in item.ast.arg] == [False] * 4 + [True] * 2
+    np.testing.assert_allclose(
+        machine.memory[out.base.storage].reshape(2, 64, 4), np_attention(q, k[:, :length], v[:, :length]), rtol=1e-4,
+        atol=1e-5)
+
+
 def test_small_intermediates_are_not_worth_it(machine: Any) -> None:
     q, k, v = data(2, 16, 4), data(2, 16, 4), data(2, 16, 4)
     assert not any_internal(machine.run(attention(*(machine.buffer(x) for x in (q, k, v)))))
@@ -122,7 +135,7 @@ def test_each_of_several_internal_buffers_is_walked_by_rows(turned: bool) -> Non
     parts = ast.store(3, rows, x), ast.store(4, rows, y), ast.store(0, rows, ast.alu(Ops.ADD, first, second))
     whole, internal = BufferArg(f32, 4096), BufferArg(f32, 4096, internal=True)
     sink = ast.sink(parts, (whole, whole, whole, internal, internal))
-    assert has_rows(sink, Limits(row_bytes=8192)) == (not turned)
+    assert (in_rows(sink, Limits(row_bytes=8192)) is sink) == (not turned)
 
 
 def test_targets_without_such_kernels(machine: Any) -> None:

@@ -62,10 +62,9 @@ class Limits(NamedTuple):
     serial_updates: int = 16
     row_bytes: int = 0
 
-
     def of_threads(self, threads: int) -> Limits:
-        """The same of so many threads of a CPU."""
-        return self._replace(units=threads, serial_updates=4096)
+        """The same of so many threads of a CPU, which four rows for each fill: none then waits long for the others."""
+        return self._replace(units=threads, serial_updates=4096, rows=4 * threads if threads > 1 else 1)
 
 
 LIMITS: dict[str, Limits] = {}

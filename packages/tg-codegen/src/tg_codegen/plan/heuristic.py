@@ -21,6 +21,7 @@ from .cpu.planner import CPUPlanner
 from .cpu.planner import heuristic as cpu_loops
 from .cpu.updates import UpdatePlanner
 from .gpu.planner import GPUPlanner
+from .planner import UNEVEN, busiest
 
 Proposals = Callable[[Kernel, Target], Iterable[KernelAction]]
 
@@ -85,11 +86,15 @@ def loop_actions(nest: Nest, target: Target) -> list[LoopAction]:
 
 
 def threads_around(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
-    """Divides the outermost shared loop that is long enough for all threads among them, if none is divided yet."""
-    long = (a for a in kernel.shared if upper(a.extent) >= target.threads)
-    axis = next(long, None) if target.threads > 1 and not kernel.threaded else None
-    if axis is not None:
-        yield Mark(axis.name, Kind.THREAD)
+    """Divides a shared loop among all threads, if none is divided yet: the outermost that gives them even shares.
+
+    Where none does, it is the outermost that is long enough.
+    """
+    threads = target.threads
+    long = [a for a in kernel.shared if upper(a.extent) >= threads]
+    if threads > 1 and long and not kernel.threaded:
+        even = (a for a in long if busiest(upper(a.extent), threads) * threads <= UNEVEN)
+        yield Mark(next(even, long[0]).name, Kind.THREAD)
 
 
 def loops(kernel: Kernel, target: Target) -> Iterator[KernelAction]:

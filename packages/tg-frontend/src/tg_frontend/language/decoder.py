@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tg_shape import Variable
+from tg_shape import Variable, sint
 
 from ..files.gguf.digits import Digits
 from ..tensor import Tensor
@@ -127,13 +127,21 @@ class Place:
       tables: cosines and sines of the rows, each of shape (rows, width / 2), for each kind of rotation.
     """
 
-    start: Variable
+    start: sint
     rows: int
     tables: tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]
 
+    def only(self, row: Variable) -> Place:
+        """Where one of the rows stands."""
+        cut = [(cos[row : row + 1], sin[row : row + 1]) for cos, sin in self.tables]
+        return Place(self.start + row, 1, (cut[0], cut[1]))
+
 
 class Attention:
-    """Attention of several heads to what is in the cache, which the rows' keys and values join first."""
+    """Attention of several heads to what is in the cache, which the rows' keys and values join first.
+
+    Where one row alone is wanted, that of ``last``, the others give their keys and values only.
+    """
 
     def __init__(self, weights: Weights, shape: Description, layer: int) -> None:
         name = f"blk.{layer}.attn_"
@@ -147,33 +155,50 @@ class Attention:
         self.q_norm = weights.maybe(f"{name}q_norm.weight", shape.head)
         self.k_norm = weights.maybe(f"{name}k_norm.weight", shape.head)
 
-    def __call__(self, x: Tensor, keys: Tensor, values: Tensor, place: Place) -> Tensor:
-        shape, rows, start = self.shape, place.rows, place.start
-        cos, sin = place.tables[self.windowed]
-        q, k, v = self.qkv(x)
+    def __call__(self, x: Tensor, keys: Tensor, values: Tensor, place: Place, last: Variable | None = None) -> Tensor:
+        q, k, v = self._projected(x, last)
+        self._remember(k, v, keys, values, place)
+        shape, wanted = self.shape, place if last is None else place.only(last)
+        rows, held = wanted.rows, wanted.start + wanted.rows
         q = normed(q.reshape(rows, shape.heads, shape.head), self.q_norm, shape.epsilon)
-        k = normed(k.reshape(rows, shape.groups, shape.head), self.k_norm, shape.epsilon)
-        v = v.reshape(rows, shape.groups, shape.value)
-        q, k = (rotate(part, cos, sin, shape.family.interleaved) for part in (q, k))
-        keys[:, start : start + rows].assign(k.transpose(0, 1).cast(keys.dtype)).realize()
-        values[:, start : start + rows].assign(v.transpose(0, 1).cast(values.dtype)).realize()
-        held = start + rows
+        q = rotate(q, *wanted.tables[self.windowed], shape.family.interleaved)
         # (groups, heads of a group * rows, head): each group's keys are read once for all of its heads
         each = shape.heads // shape.groups
         q = q.reshape(rows, shape.groups, each, shape.head).permute(1, 2, 0, 3).reshape(shape.groups, -1, shape.head)
         scores = q @ keys[:, :held].float().transpose(1, 2) * shape.attention_scale
         scores = capped(scores, shape.attention_cap)
-        scores = self._masked(scores.reshape(shape.groups, each, rows, held), place)
-        weights = scores.softmax(-1).reshape(shape.groups, each * rows, held)
+        weights = self._masked(scores, wanted).softmax(-1)
         mixed = (weights @ values[:, :held].float()).reshape(shape.groups, each, rows, shape.value)
         return self.out(mixed.permute(2, 0, 1, 3).reshape(rows, -1))[0]
 
+    def _projected(self, x: Tensor, last: Variable | None) -> list[Tensor]:
+        """Queries, keys and values of the rows, or the queries of one alone."""
+        if last is None:
+            return self.qkv(x)
+        q, k, v = self.qkv.products
+        return [q(x[last : last + 1]), k(x), v(x)]
+
+    def _remember(self, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, place: Place) -> None:
+        """Writes the rows' keys and values into the cache."""
+        shape, start, end = self.shape, place.start, place.start + place.rows
+        k = normed(k.reshape(place.rows, shape.groups, shape.head), self.k_norm, shape.epsilon)
+        k = rotate(k, *place.tables[self.windowed], shape.family.interleaved)
+        v = v.reshape(place.rows, shape.groups, shape.value)
+        keys[:, start:end].assign(k.transpose(0, 1).cast(keys.dtype)).realize()
+        values[:, start:end].assign(v.transpose(0, 1).cast(values.dtype)).realize()
+
     def _masked(self, scores: Tensor, place: Place) -> Tensor:
-        """Scores without those of positions that a row may not see: later ones, and those before its window."""
+        """Scores without those of positions that a row may not see: later ones, and those before its window.
+
+        Args:
+          scores: shape (groups, heads of a group * rows, positions).
+          place: of the rows.
+        """
         if place.rows == 1 and not self.windowed:
             return scores
         device, end = scores.device, place.start + place.rows
-        row = Tensor.arange(place.rows, device=device).unsqueeze(1) + place.start
+        rows = Tensor.arange(place.rows, device=device).repeat(int(scores.shape[1]) // place.rows)
+        row = rows.unsqueeze(1) + place.start
         column = Tensor.arange(end, device=device).unsqueeze(0)
         seen = column <= row
         if self.windowed:
@@ -195,9 +220,11 @@ class Layer:
         self.gate_up = Products(*(Product(weights, f"{name}ffn_{part}", shape.inner, width) for part in ("gate", "up")))
         self.down = Products(Product(weights, f"{name}ffn_down", width, shape.inner))
 
-    def __call__(self, x: Tensor, keys: Tensor, values: Tensor, place: Place) -> Tensor:
+    def __call__(self, x: Tensor, keys: Tensor, values: Tensor, place: Place, last: Variable | None = None) -> Tensor:
+        """The rows, or the one of ``last`` alone."""
         epsilon = self.shape.epsilon
-        mixed = self.attention(normed(x, self.attention_norm, epsilon), keys, values, place)
+        mixed = self.attention(normed(x, self.attention_norm, epsilon), keys, values, place, last)
+        x = x if last is None else x[last : last + 1]
         x = added(x, normed(mixed, self.after_attention, epsilon))
         y = normed(x, self.norm, epsilon)
         gate, up = self.gate_up(y)
@@ -244,16 +271,16 @@ class Decoder:
 
         self.keys, self.values = cache(shape.head), cache(shape.value)
 
-    def __call__(self, tokens: Tensor, start: Variable, last: Variable | int) -> Tensor:
+    def __call__(self, tokens: Tensor, start: Variable, last: Variable | None) -> Tensor:
         """Rows of tokens through all layers.
 
         Args:
           tokens: shape (rows,), whole numbers.
           start: the position of the first, bound.
-          last: of which row the logits are wanted.
+          last: which row is wanted, bound; None if there is one.
 
         Returns:
-          shape (1, vocabulary).
+          shape (1, width), of which :meth:`logits` makes the next token's.
         """
         rows = int(tokens.shape[0])
         parts = [(cos[start : start + rows], sin[start : start + rows]) for cos, sin in self.tables]
@@ -261,7 +288,10 @@ class Decoder:
         x = self.embedding[tokens]
         if self.shape.family.scaled:
             x = x * self.shape.width**0.5
-        for layer, keys, values in zip(self.layers, self.keys, self.values, strict=True):
+        for layer, keys, values in zip(self.layers[:-1], self.keys, self.values, strict=False):
             x = layer(x, keys, values, place)
-        y = normed(x[last : last + 1] if rows > 1 else x, self.norm, self.shape.epsilon)
-        return capped(self.head(y)[0], self.shape.logit_cap)
+        return self.layers[-1](x, self.keys[-1], self.values[-1], place, last)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Of what the layers made of a row: shape (1, width) to (1, vocabulary)."""
+        return capped(self.head(normed(x, self.norm, self.shape.epsilon))[0], self.shape.logit_cap)

@@ -96,6 +96,8 @@ class LanguageModel:
         self.vocabulary = self._decoder.vocabulary
         self.tokens: list[int] = []
         self._steps: dict[int, TinyJit[..., Tensor]] = {}
+        decoder = self._decoder
+        self._head = TinyJit(lambda row: decoder.logits(row).realize())
 
     def logits(self, tokens: Sequence[int]) -> Floats:
         """What the model says of the token after these.
@@ -136,6 +138,7 @@ class LanguageModel:
         place = min(same, len(found) - 1)
         del self.tokens[place:]
         out: Tensor | None = None
+        rows = 1
         while place < len(found):
             rows, count = self._piece(place, len(found) - place)
             part = found[place : place + count]
@@ -143,6 +146,9 @@ class LanguageModel:
             self.tokens += part
             place += count
         assert out is not None
+        if rows > 1:
+            with Tensor.no_grad():
+                out = self._head(out)
         result: Floats = out.numpy()[0]
         return result
 
@@ -154,19 +160,23 @@ class LanguageModel:
         return 1, 1
 
     def _step(self, rows: int, part: list[int], place: int) -> Tensor:
+        """One token to logits, or several to the last one's row, of which the head makes logits if they are wanted."""
         step = self._steps.get(rows)
         if step is None:
             decoder = self._decoder
 
-            def forward(tokens: Tensor, start: Variable, last: Variable | None) -> Tensor:
-                return decoder(tokens, start, 0 if last is None else last).realize()
+            def one(tokens: Tensor, start: Variable) -> Tensor:
+                return decoder.logits(decoder(tokens, start, None)).realize()
 
-            step = self._steps[rows] = TinyJit(forward)
+            def several(tokens: Tensor, start: Variable, last: Variable) -> Tensor:
+                return decoder(tokens, start, last).realize()
+
+            step = self._steps[rows] = TinyJit(several if rows > 1 else one)
         start = Variable("start", 0, max(self.context - rows, 1)).bind(place)
-        last = None if rows == 1 else Variable("last", 0, rows - 1).bind(len(part) - 1)
+        last = () if rows == 1 else (Variable("last", 0, rows - 1).bind(len(part) - 1),)
         filled = Tensor(part + [0] * (rows - len(part)), dtype=dtypes.int32, device=self._device).realize()
         with Tensor.no_grad():
-            return step(filled, start, last)
+            return step(filled, start, *last)
 
     def generate(
         self,

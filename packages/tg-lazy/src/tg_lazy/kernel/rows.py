@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
-from tg_shape import ShapeTracker
+from collections.abc import Sequence
+
+from tg_shape import Expr, ShapeTracker, View, sint, substitute, upper
 
 from ..ast.nodes import LazyOp
 from ..cost import Limits
 from ..ops import Ops
 
 
-def has_rows(sink: LazyOp, limits: Limits) -> bool:
-    """Whether all accesses of the internal buffers of a kernel stay within one row of its outer dimensions."""
+def in_rows(sink: LazyOp, limits: Limits) -> LazyOp | None:
+    """The kernel, if all accesses of its internal buffers stay within one row of its outer dimensions; else None.
+
+    Where a row's length is symbolic, each row of an internal buffer gets room for the longest.
+    """
     outputs = [node for node in sink.src if not sink.arg[node.arg[0]].internal]
     trackers: dict[int, list[ShapeTracker]] = {}
     for node in sink.toposort():
         if node.op in (Ops.LOAD, Ops.STORE, Ops.GATHER) and sink.arg[node.arg[0]].internal:
             if node.op is Ops.GATHER:
-                return False
+                return None
             trackers.setdefault(node.arg[0], []).append(node.arg[1])
     depth = min(_depth(found, [o.shape for o in outputs]) for found in trackers.values())
     rows = 1
     for dim in outputs[0].shape[:depth]:
         if not isinstance(dim, int):
-            return False
+            return None
         rows *= dim
     if depth == 0 or rows < limits.rows:
-        return False
+        return None
     nbytes: int = sum(sink.arg[slot].size * sink.arg[slot].dtype.itemsize for slot in trackers) // rows
-    return nbytes * 8 <= limits.row_bytes
+    return _with_longest_rows(sink) if nbytes * 8 <= limits.row_bytes else None
+
+
+def _with_longest_rows(sink: LazyOp) -> LazyOp:
+    """A kernel whose internal buffers have rows of a fixed length."""
+    done: dict[LazyOp, LazyOp] = {}
+    for node in sink.toposort():
+        src, arg = tuple(done[operand] for operand in node.src), node.arg
+        if node.op in (Ops.LOAD, Ops.STORE) and sink.arg[arg[0]].internal:
+            (view,) = arg[1].views
+            strides = _longest(view.strides)
+            arg = arg if strides == view.strides else (arg[0], ShapeTracker((View(view.shape, strides),)))
+        same = arg is node.arg and all(a is b for a, b in zip(src, node.src, strict=True))
+        done[node] = node if same else LazyOp(node.op, node.dtype, node.shape, src, arg)
+    return done[sink]
+
+
+def _longest(strides: Sequence[sint]) -> tuple[int, ...]:
+    """Strides where all variables are at their greatest."""
+    greatest = {var: var.vmax for stride in strides if isinstance(stride, Expr) for var in stride.variables()}
+    return tuple(upper(substitute(stride, greatest)) for stride in strides)
 
 
 def _depth(trackers: list[ShapeTracker], outputs: list[tuple[object, ...]]) -> int:
@@ -49,16 +74,15 @@ def _depth(trackers: list[ShapeTracker], outputs: list[tuple[object, ...]]) -> i
 
 
 def _within(trackers: list[ShapeTracker], depth: int) -> bool:
-    """Whether no access leaves the row that the first ``depth`` dimensions name."""
-    strides = [s for s in trackers[0].views[0].strides[:depth] if s]
-    width: int = min((s for s in strides if isinstance(s, int)), default=0)
+    """Whether no access leaves the row that the first ``depth`` dimensions name, which are all that is symbolic."""
+    width = min((stride for stride in _longest(trackers[0].views[0].strides[:depth]) if stride), default=0)
     for st in trackers:
         view = st.views[0]
         reach = 0
         for dim, stride in zip(view.shape[depth:], view.strides[depth:], strict=True):
-            if not isinstance(dim, int) or not isinstance(stride, int) or stride < 0:
+            if not isinstance(stride, int) or stride < 0:
                 return False
-            reach += (dim - 1) * stride
+            reach += (upper(dim) - 1) * stride
         if reach >= width:
             return False
     return width > 0

@@ -13,7 +13,7 @@ from ..fusion.step import Step
 from ..graph.lazybuffer import LazyBuffer, graph_lock
 from ..graph.origin import Origin
 from ..kernel.builder import KernelBuilder
-from ..kernel.rows import has_rows
+from ..kernel.rows import in_rows
 from ..kernel.steps import build_kernel, build_row_kernel
 from ..ops import LEAVES, Ops
 from ..order.merge import Merging
@@ -137,9 +137,10 @@ def run_items(run: Sequence[Step]) -> list[ScheduleItem]:
     """The schedule items of steps that may share a kernel in blocks of rows: one, or one for each."""
     if len(run) > 1:
         sink, bufs, builders = build_row_kernel(run)
-        if has_rows(sink, limits_of(run[0].roots[0].device)):
+        found = in_rows(sink, limits_of(run[0].roots[0].device))
+        if found is not None:
             last = item(run[-1])
-            return [ScheduleItem(sink, bufs, last.reason, _origin(run[-1], builders), last.commits,
+            return [ScheduleItem(found, bufs, last.reason, _origin(run[-1], builders), last.commits,
                                  sum(step.computed for step in run))]
     return [item(step) for step in run]
 
