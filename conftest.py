@@ -123,6 +123,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.draw = config.workerinput["draw"] if hasattr(config, "workerinput") else _seed(config)
     config.addinivalue_line("markers", "fallbacks: plans of kernels fail in this test on purpose")
     config.addinivalue_line("markers", "drawn(n): a run of the whole suite draws n of this test's cases")
+    config.addinivalue_line("markers", "alike: of a file's classes that say so, such a run draws one for each test")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -247,9 +248,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
     if (seed := config.option.draw) is not None:
-        drawn = {item for cases in _by_test(items) for item in _drawn(cases, seed)}
+        drawn = {item for cases in _by_test(_of_one_class(items, seed)) for item in _drawn(cases, seed)}
         config.hook.pytest_deselected(items=[item for item in items if item not in drawn])
         items[:] = [item for item in items if item in drawn]
+
+
+def _of_one_class(items: list[pytest.Item], seed: int) -> list[pytest.Item]:
+    """Without the tests of classes that are alike, such as a device's for each architecture, but in one of these."""
+    classes: dict[tuple[Path, str], list[str]] = {}
+    places = {item: item.nodeid.rpartition("::")[::2] for item in items if item.get_closest_marker("alike")}
+    for item, (of, name) in places.items():
+        classes.setdefault((item.path, name), []).append(of)
+    kept = {key: random.Random(f"{seed} {key[1]}").choice(found) for key, found in classes.items()}
+    return [item for item in items if item not in places or kept[item.path, places[item][1]] == places[item][0]]
 
 
 def _by_test(items: list[pytest.Item]) -> list[list[pytest.Item]]:
@@ -264,18 +275,23 @@ def _drawn(cases: list[pytest.Item], seed: int) -> list[pytest.Item]:
     """Those of a test's cases that a run of the whole suite draws.
 
     Of a grid, each value of each parameter (a method, a dtype, a device) comes at least once, with any values of the
-    others. Of a test that says ``drawn(n)``, n of its cases; of any other, and where ``dense`` asks for each, all.
+    others. Of a test that says ``drawn(n)``, n of its cases, and of one with nothing but the ``backend`` that it runs
+    on, one. Of any other, and where ``dense`` asks for each, all.
     """
     first = cases[0]
     mark, order = first.get_closest_marker("drawn"), random.Random(f"{seed} {first.nodeid.partition('[')[0]}")
     shuffled = order.sample(cases, len(cases))
     if mark is not None:
         return shuffled[: mark.args[0]]
-    values = {case: _values(case) for case in cases}
-    width = max(map(len, values.values()))
-    if width < 2 or first.get_closest_marker("dense") is not None:
+    if first.get_closest_marker("dense") is not None:
         return cases
-    seen, drawn = set[object](), list[pytest.Item]()
+    values = {case: _values(case) for case in cases}
+    if all(len(own) == 1 and next(iter(own))[0] == _BACKEND for own in values.values()):
+        return shuffled[:1]
+    width = max(map(len, values.values()))
+    if width < 2:
+        return cases
+    seen, drawn = set[tuple[object, ...]](), list[pytest.Item]()
     for most in range(width, 0, -1):  # those with the most values that are new
         for case in shuffled:
             if len(new := values[case] - seen) >= most:
@@ -284,7 +300,10 @@ def _drawn(cases: list[pytest.Item], seed: int) -> list[pytest.Item]:
     return drawn
 
 
-def _values(case: pytest.Item) -> set[object]:
+_BACKEND = "backend"
+
+
+def _values(case: pytest.Item) -> set[tuple[object, ...]]:
     """A value for each dimension of the grid: what one ``parametrize`` or one fixture gives."""
     callspec = getattr(case, "callspec", None)
     if callspec is None:

@@ -72,12 +72,14 @@ def said(device: str, cache: Path, plant: str = "") -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("device", [*DEVICES, HIP])
 def test_every_half_is_rounded_correctly(device: str, tmp_path: Path) -> None:
     assert said(device, tmp_path) == ""
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("device", ["LLVM:gfx1100", "LLVM:gfx942", HIP])
 def test_the_instructions_alone_are_not_enough(device: str, tmp_path: Path) -> None:

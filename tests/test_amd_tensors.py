@@ -35,6 +35,7 @@ MORE = {"gfx1100": [], "gfx1201": [], "gfx942": ["float32"], "gfx950": ["fp8e4m3
 """Dtypes beside those that all of them multiply."""
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     "arch", ["gfx1100", *(pytest.param(arch, marks=pytest.mark.slow) for arch in ("gfx1201", "gfx942", "gfx950"))]
 )

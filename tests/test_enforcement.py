@@ -361,6 +361,24 @@ def test_seeds(seed):
 @pytest.mark.parametrize("case", range(9))
 def test_list(case):
     pass
+
+def test_device(backend):
+    pass
+
+class Conforms:
+    def test_sums(self):
+        pass
+
+    def test_copies(self):
+        pass
+
+@pytest.mark.alike
+class TestOld(Conforms):
+    pass
+
+@pytest.mark.alike
+class TestNew(Conforms):
+    pass
 """
 
 
@@ -371,7 +389,7 @@ def test_a_run_of_the_whole_suite_draws_cases_of_grids(tmp_path: Path, run: Run,
 
     def cases(*options: str) -> list[str]:
         done = run(tmp_path, "python", "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *options)
-        return [line.partition("::")[2] for line in done.stdout.splitlines() if "::test_" in line]
+        return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
 
     drawn, again, other = cases("--draw", "1"), cases("--draw", "1"), cases("--draw", "2")
     assert drawn == again != other
@@ -382,7 +400,9 @@ def test_a_run_of_the_whole_suite_draws_cases_of_grids(tmp_path: Path, run: Run,
             assert any(value in case for case in grid), value
         assert sum(case.startswith("test_seeds") for case in found) == 2
         assert sum(case.startswith("test_list") for case in found) == 9
-    assert len(cases("--whole")) == len(cases("-k", "test_")) == 18 + 9 + 9
+        assert sum(case.startswith("test_device") for case in found) == 1
+        assert sorted(case.partition("::")[2] for case in found if "::" in case) == ["test_copies", "test_sums"]
+    assert len(cases("--whole")) == len(cases("-k", "test_")) == 18 + 9 + 9 + 2 + 4
 
 
 @pytest.mark.slow

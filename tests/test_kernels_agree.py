@@ -84,6 +84,7 @@ def test_a_value_has_the_same_bits_alone_and_with_others(setting: str) -> None:
     check(setting, range({"CL": 0, "CPU:CLANG": 2}.get(setting, 5)))  # these compile for up to half a second a kernel
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_many_values_have_the_same_bits(setting: str) -> None:

@@ -87,16 +87,19 @@ class TestGfx1100(AMDConformance):
     arch = "gfx1100"
 
 
+@pytest.mark.alike
 @pytest.mark.slow
 class TestGfx1030(AMDConformance):
     arch = "gfx1030"
 
 
+@pytest.mark.alike
 @pytest.mark.slow
 class TestGfx1201(AMDConformance):
     arch = "gfx1201"
 
 
+@pytest.mark.alike
 @pytest.mark.slow
 class TestGfx942(AMDConformance):
     """Eight compute dies, by a queue of AQL packets."""
@@ -104,11 +107,13 @@ class TestGfx942(AMDConformance):
     arch = "gfx942"
 
 
+@pytest.mark.alike
 @pytest.mark.slow
 class TestGfx950(AMDConformance):
     arch = "gfx950"
 
 
+@pytest.mark.alike
 @pytest.mark.slow
 @pytest.mark.skipif(comgr.missing() is not None, reason=f"COMGR: {comgr.missing()}")
 class TestHIP(AMDConformance):

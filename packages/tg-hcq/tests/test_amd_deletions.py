@@ -357,6 +357,7 @@ def works(card: str) -> Iterable[FunctionType]:
     return dict.fromkeys(work for work, _ in ON_CARDS[card].values() if isinstance(work, FunctionType))
 
 
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize(("card", "work"), cases(works))
 def test_with_nothing_deleted_programs_are_right(bench: Bench, work: Callable[[Bench], bool]) -> None:
     assert work(bench)

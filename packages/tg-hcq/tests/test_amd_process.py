@@ -150,6 +150,7 @@ def runs(process: int) -> bool:
         return False
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])

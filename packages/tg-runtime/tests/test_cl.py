@@ -94,6 +94,7 @@ def test_float16_where_the_device_has_it() -> None:
         device_cases()[name].check(run(opened(), device_cases()[name]))
 
 
+@pytest.mark.alike
 @needs_opencl
 class TestCL(DeviceConformance):
     """As it comes."""
@@ -127,6 +128,7 @@ class TestCL(DeviceConformance):
         assert next(refused) > 100
 
 
+@pytest.mark.alike
 @needs_opencl
 class TestCLBuffers(DeviceConformance):
     """With buffers of its own; arithmetic is the same as above."""

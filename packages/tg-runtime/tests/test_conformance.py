@@ -79,11 +79,13 @@ class Guarded(TestLLVM):
         super().teardown_method()
 
 
+@pytest.mark.alike
 class TestNothingBehindBuffers(Guarded):
     __test__ = True
     guard = 1
 
 
+@pytest.mark.alike
 class TestNothingBeforeBuffers(Guarded):
     __test__ = True
     guard = 2

@@ -72,6 +72,7 @@ ADD_N = b""".version 7.0
 """
 
 
+@pytest.mark.alike
 @needs_mock
 class TestMock(DeviceConformance):
     """PTX, run on the host."""
@@ -80,6 +81,7 @@ class TestMock(DeviceConformance):
     dev = "MOCK+CUDA:PTX"
 
 
+@pytest.mark.alike
 @needs_mock
 class TestOlder(DeviceConformance):
     """Without bfloat16, and without maxima that know NaN; the rest is as above."""

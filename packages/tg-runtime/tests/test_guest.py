@@ -95,6 +95,7 @@ SAMPLE = (
 """Kinds of dtypes; :func:`test_conformance` has the ops of all of them."""
 
 
+@pytest.mark.alike
 @needs(ARM)
 class TestArm(DeviceConformance):
     device = "CPU"
@@ -102,6 +103,7 @@ class TestArm(DeviceConformance):
     dtypes = SAMPLE
 
 
+@pytest.mark.alike
 @pytest.mark.slow
 @needs(ARM)
 class TestArmOfEveryDtype(Elementwise, Casts, Reductions):
@@ -109,6 +111,7 @@ class TestArmOfEveryDtype(Elementwise, Casts, Reductions):
     dev = ARM
 
 
+@pytest.mark.alike
 @needs(PLAIN_RISCV)
 class TestRISCV(DeviceConformance):
     device = "CPU"
@@ -116,6 +119,7 @@ class TestRISCV(DeviceConformance):
     dtypes = SAMPLE
 
 
+@pytest.mark.alike
 @pytest.mark.slow
 @needs(PLAIN_RISCV)
 class TestRISCVOfEveryDtype(Elementwise, Casts, Reductions):
@@ -123,6 +127,7 @@ class TestRISCVOfEveryDtype(Elementwise, Casts, Reductions):
     dev = PLAIN_RISCV
 
 
+@pytest.mark.alike
 @needs(RISCV)
 class TestRISCVVectors(DeviceConformance):
     device = "CPU"

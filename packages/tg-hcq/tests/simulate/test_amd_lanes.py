@@ -197,7 +197,7 @@ def unary() -> dict[str, tuple[str, int]]:
 UNARY = unary()
 
 
-@pytest.mark.drawn(40)
+@pytest.mark.drawn(9)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNARY)
 def test_every_half(name: str) -> None:
