@@ -12,7 +12,8 @@ from types import ModuleType
 
 import pytest
 
-from tg_codegen.nest.nest import Kind, Nest
+from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Action, ActionError, Split, find
 from tg_codegen.plan.vocabulary import ACTIONS
 

@@ -19,7 +19,8 @@ from tools.sweep.programs import PROGRAMS, SIDE, Case, drawn, neighbours
 
 from tg_codegen import ActionError
 from tg_codegen.machine.target import Target
-from tg_codegen.nest.nest import Kind, Nest
+from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import LoopAction, Split
 from tg_codegen.plan.cpu.planner import CPUPlanner
 from tg_codegen.plan.heuristic import loop_actions

@@ -26,8 +26,9 @@ from tg_codegen.ir.uop import UOps
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.nest.kernel import Kernel
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Kind, Nest, NodeOp
+from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.parts import stated
+from tg_codegen.nest.spec import Kind, NodeOp
 from tg_codegen.plan.actions import KernelAction, loads_of, reductions_of
 from tg_codegen.plan.heuristic import applied
 from tg_codegen.render.c.opencl import OpenCLRenderer

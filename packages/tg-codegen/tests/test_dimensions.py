@@ -13,7 +13,8 @@ from tg_codegen import ActionError, Target, interpret, linearize
 from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.nest.dimensions import quotients
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Kind, Nest, NodeOp
+from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.spec import Kind, NodeOp
 from tg_codegen.nest.text import print_nest
 from tg_codegen.plan.actions import Convert, Prefetch, apply
 from tg_codegen.plan.cpu.planner import heuristic

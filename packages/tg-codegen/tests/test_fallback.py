@@ -16,7 +16,7 @@ from tg_codegen.fallback import fallbacks
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.machine.limits import MAX_STACK_BYTES, broken_limits
 from tg_codegen.nest.kernel import Kernel
-from tg_codegen.nest.nest import Kind
+from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Action, Mark, Share, Split
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer

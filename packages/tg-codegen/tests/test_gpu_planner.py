@@ -16,8 +16,8 @@ from tg_codegen.ir.verify import verify
 from tg_codegen.machine.amdgpu import ARCHS, amd_target
 from tg_codegen.machine.limits import broken_limits, scratch_bytes
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Kind
 from tg_codegen.nest.parts import stated
+from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Action, apply
 from tg_codegen.plan.heuristic import loop_actions
 from tg_codegen.plan.split_concat import SplitConcat

@@ -12,7 +12,7 @@ from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.nest.interior import LEAST_INTERIOR, interior
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Kind
+from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Split, apply
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops

@@ -31,8 +31,9 @@ from tg_codegen.nest.env import Env
 from tg_codegen.nest.estimate import estimate
 from tg_codegen.nest.launch_shape import fold
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Axis, Kind, Nest
+from tg_codegen.nest.nest import Axis, Nest
 from tg_codegen.nest.parts import stated
+from tg_codegen.nest.spec import Kind
 from tg_codegen.nest.text import parse_kernel, print_kernel, print_nest
 from tg_codegen.plan.actions import LoopAction, apply
 from tg_codegen.plan.heuristic import applied, heuristic, loop_actions

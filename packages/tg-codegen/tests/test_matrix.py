@@ -16,7 +16,8 @@ from tg_codegen.ir.text import parse_linear, print_uops
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Kind, Nest
+from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import LoopAction, apply
 from tg_codegen.plan.cpu.planner import heuristic
 from tg_codegen.plan.unsigned_products import proposed

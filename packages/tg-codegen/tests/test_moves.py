@@ -10,8 +10,8 @@ from tg_codegen import Target
 from tg_codegen.ir.matrix import AVX512_DOTS, tensor_cores
 from tg_codegen.nest.kernel import Kernel
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Kind
 from tg_codegen.nest.parts import stated
+from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Action, In, KernelAction, Mark, Share, Split
 from tg_codegen.plan.heuristic import applied
 from tg_codegen.plan.vocabulary import ACTIONS, parse

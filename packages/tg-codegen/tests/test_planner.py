@@ -18,7 +18,8 @@ from tg_codegen.ir.verify import verify
 from tg_codegen.machine.limits import accumulators
 from tg_codegen.machine.target import SCRATCH_BYTES
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Kind, Nest, NodeOp
+from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.spec import Kind, NodeOp
 from tg_codegen.nest.text import parse_nest
 from tg_codegen.plan.actions import Partial, apply
 from tg_codegen.plan.cpu.planner import CPUPlanner

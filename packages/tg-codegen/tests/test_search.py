@@ -11,8 +11,8 @@ import pytest
 
 from tg_codegen import ProgramSpec, Split, Step, Target, beam_search, compile_ast, interpret, parse
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Kind
 from tg_codegen.nest.parts import stated
+from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Action, In, KernelAction
 from tg_codegen.plan.heuristic import alternatives
 from tg_codegen.render.c.opencl import OpenCLRenderer

@@ -14,7 +14,7 @@ from tg_codegen.ir.text import parse_linear, print_uops
 from tg_codegen.ir.uop import STREAM, UOps
 from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Kind
+from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Foresee, Prefetch, Split, Stream, apply
 from tg_codegen.plan.cpu.streaming import SUMMED_ROWS, lines_held, sums_by_rows
 from tg_codegen.plan.vocabulary import parse_loop

@@ -11,7 +11,8 @@ import pytest
 from tg_codegen import Target, interpret, linearize
 from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOps
-from tg_codegen.nest.nest import Kind, Nest
+from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.spec import Kind
 from tg_codegen.nest.text import parse_nest
 from tg_codegen.plan.actions import apply
 from tg_codegen.plan.heuristic import loop_actions

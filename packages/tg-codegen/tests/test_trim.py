@@ -11,7 +11,8 @@ from tg_codegen import Target, interpret, linearize
 from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOps
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Nest, NodeOp
+from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.spec import NodeOp
 from tg_codegen.nest.trim import congruence, trimming
 from tg_codegen.plan.actions import apply
 from tg_codegen.plan.vocabulary import parse_loop

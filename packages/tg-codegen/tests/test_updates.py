@@ -15,7 +15,8 @@ from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret
 from tg_codegen.ir.program import ProgramSpec
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.nest.lower import lower
-from tg_codegen.nest.nest import Kind, Nest
+from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.spec import Kind
 from tg_codegen.nest.text import parse_nest, print_nest
 from tg_codegen.nest.updates import ordered_roots
 from tg_codegen.plan.actions import apply

@@ -28,8 +28,9 @@ from .nest.estimate import estimate
 from .nest.kernel import Kernel
 from .nest.launch_shape import launch_sizes
 from .nest.lower import lower
-from .nest.nest import Nest, NodeOp
+from .nest.nest import Nest
 from .nest.parts import stated
+from .nest.spec import READS, NodeOp
 from .plan import pipeline_rows
 from .plan.actions import Action, ActionError, KernelAction, StructureAction, noting
 from .plan.heuristic import applied, heuristic
@@ -193,7 +194,7 @@ def kernel_name(nest: Nest) -> str:
 def buffer_params(nest: Nest) -> tuple[BufferParam, ...]:
     """The kernel's buffers and what it does with them."""
     written = {s.slot for s in nest.stores}
-    read = {n.arg[0] for n in nest.nodes() if n.op in (NodeOp.LOAD, NodeOp.GATHER)}
+    read = {n.arg[0] for n in nest.nodes() if n.op in READS}
     read |= {s.slot for s in nest.stores if s.update is not None}
     return tuple(
         BufferParam(slot, b.dtype, b.size, slot in written, slot in read)

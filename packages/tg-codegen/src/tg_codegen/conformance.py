@@ -21,7 +21,7 @@ from itertools import product
 from typing import TypeVar
 
 from tg_dtype import ConstType, DType, bitcast_scalar, cast_scalar, dtypes, from_bits, to_bits, truncate
-from tg_lazy import ALU, SPEC, TRANSCENDENTAL, Ops, result_dtype
+from tg_lazy import ALU, CONVERSIONS, SHIFTS, SPEC, TRANSCENDENTAL, Ops, result_dtype
 
 from .ir.builder import LinearBuilder
 from .ir.uop import UOp, UOps
@@ -212,7 +212,7 @@ def _right(op: Ops, dtype: DType) -> tuple[Sequence[_Row], Sequence[_Row]]:
 
 
 def _takes(op: Ops, dtype: DType) -> bool:
-    if op in (Ops.CAST, Ops.BITCAST):
+    if op in CONVERSIONS:
         return False
     try:
         _result(op, dtype)
@@ -229,7 +229,7 @@ def _result(op: Ops, dtype: DType) -> DType:
 def _operands(op: Ops, a: _T, b: _T, c: _T, chosen: _T, shift: _T) -> tuple[_T, ...]:
     if op is Ops.WHERE:
         return chosen, a, b
-    if op in (Ops.SHL, Ops.SHR):
+    if op in SHIFTS:
         return a, shift
     return (a, b, c)[: SPEC[op].arity]
 

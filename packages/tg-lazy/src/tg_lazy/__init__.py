@@ -8,8 +8,14 @@ from .graph.storage import Storage
 from .ops import (
     ALU,
     COMMUTATIVE,
+    COMPARISONS,
+    CONVERSIONS,
+    DIVISIONS,
+    INTEGER_DIVISIONS,
     KERNEL,
+    ON_INTEGERS,
     REDUCIBLE,
+    SHIFTS,
     SPEC,
     TRANSCENDENTAL,
     DTypeRule,
@@ -27,7 +33,8 @@ from .settings.context import DEBUG, STRICT, Context, ContextVar, getenv
 from .settings.scope import Scope
 
 __all__ = [
-    "ALU", "ANOMALY", "COMMUTATIVE", "DEBUG", "KERNEL", "REDUCIBLE", "SPEC", "STRICT", "TRANSCENDENTAL", "BufferArg",
-    "Context", "ContextVar", "DTypeRule", "InvalidAST", "LazyBuffer", "LazyOp", "OpSpec", "Ops", "ScheduleItem",
-    "Scope", "Storage", "Trait", "ast", "explain", "getenv", "group", "identity", "result_dtype", "schedule",
+    "ALU", "ANOMALY", "COMMUTATIVE", "COMPARISONS", "CONVERSIONS", "DEBUG", "DIVISIONS", "INTEGER_DIVISIONS", "KERNEL",
+    "ON_INTEGERS", "REDUCIBLE", "SHIFTS", "SPEC", "STRICT", "TRANSCENDENTAL", "BufferArg", "Context", "ContextVar",
+    "DTypeRule", "InvalidAST", "LazyBuffer", "LazyOp", "OpSpec", "Ops", "ScheduleItem", "Scope", "Storage", "Trait",
+    "ast", "explain", "getenv", "group", "identity", "result_dtype", "schedule",
 ]

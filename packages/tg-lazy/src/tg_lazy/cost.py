@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .ops import SPEC, Ops, Trait
+from .ops import CONVERSIONS, SPEC, Ops, Trait
 
 
 class Limits(NamedTuple):
@@ -136,10 +136,9 @@ def update_sorts(values: int, size: int, rows: int, lanes: int, parts: int, limi
 
 
 _SLOW = {Ops.RECIP: 4.0, Ops.SQRT: 4.0, Ops.FDIV: 4.0, Ops.IDIV: 8.0, Ops.MOD: 8.0, Ops.GATHER: 4.0}
-_FREE = frozenset({Ops.CAST, Ops.BITCAST})
 
 FLOPS: dict[Ops, float] = {
-    op: 0.0 if op in _FREE else 12.0 if Trait.TRANSCENDENTAL in row.traits else _SLOW.get(op, 1.0)
+    op: 0.0 if op in CONVERSIONS else 12.0 if Trait.TRANSCENDENTAL in row.traits else _SLOW.get(op, 1.0)
     for op, row in SPEC.items()
 }
 """Arithmetic of one element, in additions. Conversions count as part of the load or store that they accompany."""

@@ -107,6 +107,8 @@ class Trait(Flag):
     ASSOCIATIVE = auto()  # exactly for integers and bool, up to rounding for floats
     IDEMPOTENT = auto()
     COMPARISON = auto()
+    CONVERSION = auto()  # the same value, or the same bits, in another dtype
+    DIVISION = auto()  # the second operand must not be 0
     TRANSCENDENTAL = auto()
     REDUCIBLE = auto()
     LEAF = auto()
@@ -269,14 +271,14 @@ SPEC: dict[Ops, OpSpec] = {
     Ops.ERF: OpSpec(1, _R.SAME_FLOAT, _T, "error function", math.erf),
     Ops.ERFC: OpSpec(1, _R.SAME_FLOAT, _T, "1 - ERF, accurate where that is tiny", math.erfc),
     Ops.TRUNC: OpSpec(1, _R.SAME_FLOAT, _U, "round toward zero", _trunc),
-    Ops.CAST: OpSpec(1, _R.GIVEN, _U, "convert the value"),
-    Ops.BITCAST: OpSpec(1, _R.GIVEN, _U, "reinterpret the bits; item sizes agree"),
+    Ops.CAST: OpSpec(1, _R.GIVEN, _U | Trait.CONVERSION, "convert the value"),
+    Ops.BITCAST: OpSpec(1, _R.GIVEN, _U | Trait.CONVERSION, "reinterpret the bits; item sizes agree"),
     Ops.ADD: OpSpec(2, _R.SAME, _CA | Trait.REDUCIBLE, "a + b; or of bools", _add),
     Ops.SUB: OpSpec(2, _R.SAME, _U, "a - b", lambda a, b: a - b),
     Ops.MUL: OpSpec(2, _R.SAME, _CA | Trait.REDUCIBLE, "a * b; and of bools", _mul),
-    Ops.FDIV: OpSpec(2, _R.SAME_FLOAT, _U, "a / b", _fdiv),
-    Ops.IDIV: OpSpec(2, _R.SAME_INT, _U, "a / b truncated toward zero", _idiv),
-    Ops.MOD: OpSpec(2, _R.SAME, _U, "a - b * (a / b truncated toward zero), exactly; sign of a", _mod),
+    Ops.FDIV: OpSpec(2, _R.SAME_FLOAT, _U | Trait.DIVISION, "a / b", _fdiv),
+    Ops.IDIV: OpSpec(2, _R.SAME_INT, _U | Trait.DIVISION, "a / b truncated toward zero", _idiv),
+    Ops.MOD: OpSpec(2, _R.SAME, _U | Trait.DIVISION, "a - b * (a / b truncated toward zero), exactly; sign of a", _mod),
     Ops.POW: OpSpec(2, _R.SAME_FLOAT, _T, "a ** b, NaN where a < 0 and b is no whole number", _pow),
     Ops.MAX: OpSpec(2, _R.SAME, _CA | Trait.IDEMPOTENT | Trait.REDUCIBLE, "the greater; NaN if either is", _max),
     Ops.CMPLT: OpSpec(2, _R.BOOL, _CMP, "a < b", lambda a, b: a < b),
@@ -321,6 +323,13 @@ def group(trait: Trait) -> frozenset[Ops]:
 ALU = group(Trait.ALU)
 COMMUTATIVE = group(Trait.COMMUTATIVE)
 REDUCIBLE = group(Trait.REDUCIBLE)
+COMPARISONS = group(Trait.COMPARISON)
+CONVERSIONS = group(Trait.CONVERSION)
+DIVISIONS = group(Trait.DIVISION)
+SHIFTS = frozenset(op for op, row in SPEC.items() if row.rule is DTypeRule.SHIFT)
+ON_INTEGERS = frozenset(op for op in ALU if SPEC[op].rule is not DTypeRule.SAME_FLOAT) - {Ops.BITCAST}
+"""What computes an integer or a bool from the values of integers and bools: what addresses are made of."""
+INTEGER_DIVISIONS = DIVISIONS & ON_INTEGERS
 TRANSCENDENTAL = group(Trait.TRANSCENDENTAL)
 KERNEL = group(Trait.KERNEL)
 MEMORY = group(Trait.BUFFER)

@@ -16,7 +16,8 @@ from ..ir.matrix import MatrixInstruction
 from ..ir.uop import UOp
 from ..nest.env import Env
 from ..nest.matrix_products import instruction_for, paired_instruction_for
-from ..nest.nest import Axis, Kind, Node, NodeOp
+from ..nest.nest import Axis, Node
+from ..nest.spec import Kind, NodeOp
 from .domain import fixed
 from .scope import Context
 from .vectors import woven

@@ -24,7 +24,8 @@ from tg_shape import Expr, Variable, sint
 from ..ir.uop import UOp, UOps
 from ..machine.target import Target
 from ..nest.env import Env
-from ..nest.nest import GATHERED, PARALLEL, Axis, Kind, Nest, Node, NodeOp, Stage
+from ..nest.nest import GATHERED, Axis, Nest, Node, Stage
+from ..nest.spec import GRID, Kind, NodeOp
 from ..nest.windows import windowed
 from .access import Access
 from .domain import Domain
@@ -77,7 +78,7 @@ class Emitter:
     def run(self, loops: Sequence[Axis]) -> None:
         """Emits all outputs, once, inside of ``loops``, which are opened one by one."""
         env = self.domain.start()
-        parallel = [a for a in self.nest.axes if a.kind in PARALLEL]
+        parallel = [a for a in self.nest.axes if a.kind in GRID]
         for axis in parallel:
             if axis.kind is not Kind.GROUP:  # which a reduction opens
                 env = env.open(axis.name, axis.root, axis.stride, self.launch.counters[axis.name])
@@ -120,6 +121,5 @@ def arguments(nest: Nest) -> frozenset[Variable]:
     for store in nest.stores:
         look(*(part for access in store.accesses() for part in access))
     for node in nest.nodes():
-        if node.op is not NodeOp.CONST:
-            look(*(node.arg if node.op in (NodeOp.LOAD, NodeOp.GATHER) else (node.arg,)))
+        look(*node.expressions)
     return frozenset(found)

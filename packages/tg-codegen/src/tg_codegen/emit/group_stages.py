@@ -15,8 +15,9 @@ from tg_shape import Variable, sint
 from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps
 from ..nest.env import Env
-from ..nest.layout import ITEMS, MOST_COPIES, laid_out, ranges
+from ..nest.layout import MOST_COPIES, laid_out, ranges
 from ..nest.nest import Node
+from ..nest.spec import ITEMS
 from .index import below
 from .known import StageMemory
 from .scope import Context

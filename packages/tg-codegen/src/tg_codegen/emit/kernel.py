@@ -13,7 +13,8 @@ from ..ir.uop import UOp, UOps, const
 from ..machine.target import Target
 from ..nest.kernel import Kernel
 from ..nest.launch_shape import foreign, launch_sizes
-from ..nest.nest import PARALLEL, Axis, Kind, Nest
+from ..nest.nest import Axis, Nest
+from ..nest.spec import GRID, Kind
 from .emitter import Emitter, arguments, parameters
 from .launch import launch
 from .outputs import idle_copies, serial_loops
@@ -32,9 +33,9 @@ def emit(kernel: Kernel, target: Target) -> UOp:
     for axis in axes:
         if axis.kind in none:
             raise EmitError(f"{axis.name} is {axis.kind.name}, of which a {target.kind.upper()} has none")
-        if axis.kind in PARALLEL and kernel.scratch:
+        if axis.kind in GRID and kernel.scratch:
             raise EmitError(f"{axis.name} is {axis.kind.name}: work-items share no scratch from part to part")
-    if len(kernel.parts) > 1 and any(axis.kind in PARALLEL for axis in axes):
+    if len(kernel.parts) > 1 and any(axis.kind in GRID for axis in axes):
         require_one_launch(kernel, target)
     return KernelEmitter(kernel, target).emitted()
 

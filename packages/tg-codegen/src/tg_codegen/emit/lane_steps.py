@@ -7,7 +7,8 @@ from tg_lazy import Ops
 from tg_shape import Expr, Variable, bounds_of, sint, substitute
 
 from ..nest.env import Env
-from ..nest.nest import Node, NodeOp
+from ..nest.nest import Node
+from ..nest.spec import NodeOp
 from .index import lane_step
 
 

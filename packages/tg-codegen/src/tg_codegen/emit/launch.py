@@ -10,7 +10,8 @@ from tg_shape import Variable, sint
 from ..ir.errors import EmitError
 from ..machine.target import Target
 from ..nest.launch_shape import groups, items
-from ..nest.nest import FRAGMENT, Nest
+from ..nest.nest import Nest
+from ..nest.spec import FRAGMENT
 from .symbols import Symbols
 
 

@@ -15,7 +15,8 @@ from ..ir.matrix import MatrixInstruction
 from ..ir.uop import UOp, UOps, const
 from ..machine.target import Target
 from ..nest.env import Env
-from ..nest.nest import FRAGMENT, LANE, UNROLLED, Axis, Kind
+from ..nest.nest import Axis
+from ..nest.spec import FRAGMENT, LANE, UNROLLED, Kind
 from .domain import Domain, fixed
 from .known import Known
 from .launch import Launch

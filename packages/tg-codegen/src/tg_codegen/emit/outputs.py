@@ -8,7 +8,8 @@ from dataclasses import replace
 from tg_shape import Expr, Variable, coefficient, sint
 
 from ..ir.uop import UOp
-from ..nest.nest import Axis, Kind, Nest, NodeOp, Store
+from ..nest.nest import Axis, Nest, Store
+from ..nest.spec import SERIAL_OUTPUT, Kind, NodeOp
 from .scope import Context
 from .tiles import TransposedTile
 from .updates import Updates
@@ -80,7 +81,7 @@ class Outputs:
 
 def serial_loops(nest: Nest) -> list[Axis]:
     """The loops that are opened one by one around the stores, outermost first."""
-    return [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)]
+    return [a for a in nest.axes if a.kind in SERIAL_OUTPUT]
 
 
 def idle_copies(nest: Nest) -> list[Axis]:

@@ -19,7 +19,8 @@ from tg_shape import Variable, ceildiv, even_part, sint, smin, substitute, upper
 
 from ..ir.uop import UOp, UOps, const
 from ..nest.env import Env
-from ..nest.nest import Axis, Kind, Node, is_float_reduce
+from ..nest.nest import Axis, Node, is_float_reduce
+from ..nest.spec import ITEMS, Kind
 from ..nest.trim import bounding, masks_of, needed, trimmed
 from .combine import combine, gathered, tree
 from .contraction import contraction
@@ -267,7 +268,7 @@ class ReductionLoops:
         rows = 1
         taken = {whole.launch.counters[axis.name] for axis in self.group}
         for axis in whole.nest.axes:  # items that have results of their own, or the same once more
-            if axis.kind in (Kind.LOCAL, Kind.GROUP) and (counter := whole.loops.parallel_counter(axis)) not in taken:
+            if axis.kind in ITEMS and (counter := whole.loops.parallel_counter(axis)) not in taken:
                 taken.add(counter)
                 row = row * fixed(axis) + counter
                 rows *= fixed(axis)

@@ -10,7 +10,8 @@ from tg_shape import Expr
 
 from ..ir.uop import UOp
 from ..nest.env import Env
-from ..nest.nest import LANE, UNROLLED, Node, NodeOp
+from ..nest.nest import Node
+from ..nest.spec import LANE, UNROLLED, NodeOp
 from .reduction_loops import ReductionLoops
 from .scope import Block, Context
 from .whole import Whole

@@ -12,7 +12,8 @@ from tg_shape import Variable, sint
 
 from ..nest.env import Env
 from ..nest.interior import LEAST_INTERIOR, interior, settled
-from ..nest.nest import Axis, Kind
+from ..nest.nest import Axis
+from ..nest.spec import Kind
 from .domain import Domain
 from .index import below
 

@@ -14,7 +14,8 @@ from tg_lazy import identity
 
 from ..ir.errors import EmitError
 from ..ir.uop import const
-from ..nest.nest import SERIAL, Axis, Kind, Node
+from ..nest.nest import Axis, Node
+from ..nest.spec import SERIAL, Kind
 from .known import StageMemory
 from .reduction_loops import ReductionLoops
 from .scope import Context

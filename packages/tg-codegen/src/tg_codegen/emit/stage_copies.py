@@ -13,7 +13,8 @@ from tg_shape import sint, substitute
 
 from ..ir.uop import UOp
 from ..nest.env import Env
-from ..nest.nest import LANE, Axis, Kind, Node
+from ..nest.nest import Axis, Node
+from ..nest.spec import LANE, Kind
 from .domain import fixed
 from .known import StageMemory
 from .scope import Block, Context

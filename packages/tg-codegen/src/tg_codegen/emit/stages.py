@@ -9,7 +9,8 @@ from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps
 from ..machine.target import SCRATCH_BYTES
 from ..nest.env import Env
-from ..nest.nest import LANE, Axis, Kind, Node, NodeOp, Stage
+from ..nest.nest import Axis, Node, Stage
+from ..nest.spec import LANE, Kind, NodeOp
 from ..nest.windows import Windowed
 from .domain import fixed
 from .group_stages import GroupStages

@@ -15,7 +15,8 @@ from tg_shape import Variable, sint, substitute
 from ..ir.uop import UOp, const
 from ..machine.memory import STRIDES
 from ..nest.env import Env
-from ..nest.nest import UNROLLED, Axis
+from ..nest.nest import Axis
+from ..nest.spec import UNROLLED
 from .access import Access
 from .domain import Domain, fixed
 from .known import Key

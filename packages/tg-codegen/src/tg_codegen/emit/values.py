@@ -9,7 +9,8 @@ from tg_shape import sint, substitute, toposort
 from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps, const
 from ..nest.env import Env
-from ..nest.nest import Nest, Node, NodeOp, is_alu
+from ..nest.nest import Nest, Node, is_alu
+from ..nest.spec import NodeOp
 from .gathers import Gathers
 from .index import index_dtype
 from .scope import Context

@@ -14,7 +14,8 @@ from tg_dtype import AddrSpace
 from tg_shape import coefficient, sint
 
 from ..ir.uop import UOp, UOps
-from ..nest.nest import SERIAL, Axis, Kind, Node, NodeOp, is_alu
+from ..nest.nest import Axis, Node, is_alu
+from ..nest.spec import SERIAL, Kind, NodeOp
 from .domain import fixed
 from .known import StageMemory
 from .scope import Block, Context

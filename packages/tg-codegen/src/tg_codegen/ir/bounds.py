@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tg_dtype import dtypes
-from tg_lazy import Ops
+from tg_lazy import COMPARISONS, ON_INTEGERS, SHIFTS, Ops
 from tg_shape import toposort, upper
 
 from .spec import LANE_MOVES, TRANSFERS
@@ -78,12 +78,8 @@ def wrapping_indices(uops: Sequence[UOp]) -> list[UOp]:
     return list(found)
 
 
-_SHIFTS = frozenset({Ops.SHL, Ops.SHR})
-_THROUGH = frozenset(
-    {Ops.NEG, Ops.ADD, Ops.SUB, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.AND, Ops.OR, Ops.XOR, Ops.SHL, Ops.SHR}
-    | {Ops.MULACC, Ops.CAST, Ops.WHERE}
-    | {UOps.RANGE, *LANE_MOVES}
-)
+_THROUGH = frozenset({*(ON_INTEGERS - COMPARISONS - {Ops.NOT}), UOps.RANGE, *LANE_MOVES})
+"""Whose bounds follow from those of the operands."""
 
 
 def _operands(u: UOp) -> tuple[UOp, ...]:
@@ -127,7 +123,7 @@ def _own(u: UOp, of: list[Interval]) -> Interval | None:
         return low + of[2][0], high + of[2][1]
     if op is Ops.MAX:
         return max(a[0], b[0]), max(a[1], b[1])
-    if op in _SHIFTS:
+    if op in SHIFTS:
         if b[0] < 0 or b[1] >= u.dtype.scalar().bits:
             return None
         corners = [x << y if op is Ops.SHL else x >> y for x in a for y in b]

@@ -7,17 +7,12 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from tg_dtype import DType, dtypes
-from tg_lazy import ALU, Ops
+from tg_lazy import ALU, ON_INTEGERS, Ops
 
 from .bounds import Bounds
 from .spec import ACCESSES, COORDINATES, OPENS, STREAM
 from .uop import UOp, UOps
 
-# Arithmetic that may be part of an address.
-_ADDRESS = frozenset(
-    {Ops.NEG, Ops.ADD, Ops.SUB, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.SHL, Ops.SHR, Ops.AND, Ops.OR, Ops.XOR}
-    | {Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE, Ops.NOT, Ops.WHERE, Ops.CAST, Ops.MULACC}
-)
 LEAST_STREAMED = 16
 """Bytes of a vector that is stored past the caches, at the least: x86 has such a store for a vector of 16 bytes
 (MOVNTPS), AArch64 for a pair of 8 (STNP)."""
@@ -117,7 +112,7 @@ def _address(uops: Sequence[UOp]) -> frozenset[UOp]:
     made_of_coordinates: set[UOp] = set()
     for u in uops:
         integer = u.dtype.count == 1 and not dtypes.is_float(u.dtype)
-        if integer and (u.op in COORDINATES or (u.op in _ADDRESS and made_of_coordinates.issuperset(variable(u)))):
+        if integer and (u.op in COORDINATES or (u.op in ON_INTEGERS and made_of_coordinates.issuperset(variable(u)))):
             made_of_coordinates.add(u)
     holds_data: set[UOp] = set()
     for u in reversed(uops):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import inf, isfinite, ldexp
 
 from tg_dtype import ConstType, DType, dtypes, from_bits, to_bits, truncate
-from tg_lazy import SPEC, Ops
+from tg_lazy import SHIFTS, SPEC, Ops
 
 from .spec import LANE_MOVES
 from .uop import UOp, UOps, is_alu
@@ -36,7 +36,7 @@ def scalar_function(u: UOp, fused: bool = False) -> Callable[..., ConstType]:
         if fused:
             return lambda a, b, c: multiply_add(a, b, c, scalar)
         return lambda a, b, c: truncate(truncate(a * b, scalar) + c, scalar)
-    if u.op in (Ops.SHL, Ops.SHR):
+    if u.op in SHIFTS:
         bits = scalar.bits
         return lambda a, b: truncate(exact(a, b), scalar) if 0 <= b < bits else 0
     return lambda *operands: truncate(exact(*operands), scalar)

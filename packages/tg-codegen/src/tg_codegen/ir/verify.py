@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from tg_dtype import AddrSpace, DType, PtrDType, dtypes
-from tg_lazy import ALU, Ops, result_dtype
+from tg_lazy import ALU, CONVERSIONS, Ops, result_dtype
 from tg_shape import Expr, Variable
 
 from .facts import pointer_base
@@ -29,7 +29,7 @@ def _alu(u: UOp) -> Problems:
     if not all(map(_has_value, u.src)):
         yield "an operand has no value"
         return
-    if u.op in (Ops.CAST, Ops.BITCAST):
+    if u.op in CONVERSIONS:
         if len(u.src) != 1:
             yield f"takes 1 operand, got {len(u.src)}"
         elif u.src[0].dtype.count != u.dtype.count:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tg_dtype import AddrSpace, PtrDType
-from tg_lazy import Ops
+from tg_lazy import INTEGER_DIVISIONS
 
 from ..ir.bounds import Bounds
 from ..ir.facts import pointer_base
@@ -193,7 +193,7 @@ class Placement:
                     bits |= self._guard(late)
             elif u.op is UOps.READ:
                 bits |= self._writer(late, u.src[0], self._awaited([u.src[1]], u.src[0]))
-            elif u.op in (Ops.IDIV, Ops.MOD) and not self._divisor_is_safe(u.src[1]):
+            elif u.op in INTEGER_DIVISIONS and not self._divisor_is_safe(u.src[1]):
                 bits |= self._guard(late)
             if not accumulators.isdisjoint(u.src) and (used := register_uses(u)):
                 self.registers[u] = used

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from tg_shape import Expr, Variable, coefficient, linear_terms, sint, substitute, topological
 
 from .interior import masks
-from .nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root
+from .nest import Axis, Nest, Node, NodeTable, Root, with_expressions
+from .spec import Kind, NodeOp
 
 FEW_PARTS = 4
 """Equal parts, at the most, into which a dimension is cut where a mask changes: each is a copy of the code."""
@@ -173,12 +174,8 @@ def replaced(nest: Nest, into: Mapping[Variable, tuple[Root, ...]], swap: Mappin
 
     made: dict[Node, Node] = {}
     for node in nest.nodes():
-        arg = node.arg
-        if node.op is NodeOp.LOAD:
-            arg = (arg[0], to(arg[1]), to(arg[2]))
-        elif node.op in (NodeOp.INDEX, NodeOp.SELECT):
-            arg = to(arg)
-        elif node.op is NodeOp.REDUCE:
+        arg = with_expressions(node.op, node.arg, to)
+        if node.op is NodeOp.REDUCE:
             arg = (arg[0], over(arg[1]))
         made[node] = table.make(node.op, node.dtype, tuple(made[s] for s in node.src), arg)
     stores = tuple(s.over(over(s.roots), made, to) for s in nest.stores)

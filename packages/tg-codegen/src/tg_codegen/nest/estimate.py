@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from tg_dtype import dtypes
-from tg_lazy import Ops
+from tg_lazy import CONVERSIONS, Ops
 from tg_shape import prod, sint, smin
 
 from ..ir.program import Estimates
-from .nest import Nest, Node, NodeOp, is_alu
-
-UNCOUNTED = frozenset({Ops.CAST, Ops.BITCAST})
+from .nest import Nest, Node, is_alu
+from .spec import READS, NodeOp
 
 
 def points(nest: Nest, node: Node) -> sint:
@@ -22,7 +21,7 @@ def flops_of(nest: Nest, node: Node) -> sint:
     if node.op is NodeOp.REDUCE:
         return points(nest, node.src[0]) if node.src[0].free >= frozenset(node.arg[1]) else points(nest, node) * prod(
             [nest.roots[root].extent for root in node.arg[1]])
-    if is_alu(node) and node.op not in UNCOUNTED and not dtypes.is_bool(node.dtype):
+    if is_alu(node) and node.op not in CONVERSIONS and not dtypes.is_bool(node.dtype):
         return points(nest, node) * (2 if node.op is Ops.MULACC else 1)
     return 0
 
@@ -34,7 +33,7 @@ def estimate(nest: Nest) -> Estimates:
     touched: dict[int, sint] = {}
     for node in nest.nodes():
         flops = flops + flops_of(nest, node)
-        if node.op in (NodeOp.LOAD, NodeOp.GATHER):
+        if node.op in READS:
             count = points(nest, node)
             lds = lds + count * node.dtype.itemsize
             slot = node.arg[0]

@@ -11,7 +11,8 @@ from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_shape import sint, upper
 
-from .nest import Node, NodeOp, NodeTable
+from .nest import Node, NodeTable
+from .spec import NodeOp
 
 
 def with_conditions(index: Node, size: sint, table: NodeTable) -> tuple[Node, ...]:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from tg_shape import Expr, Variable, coefficient, upper
 
-from .nest import UNROLLED, Nest, NodeOp
+from .nest import Nest
+from .spec import UNROLLED, NodeOp
 from .trim import conditions, needed, trimming
 
 LEAST_INTERIOR = 12

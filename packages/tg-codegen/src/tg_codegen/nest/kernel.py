@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from .nest import Axis, Kind, Nest
+from .nest import Axis, Nest
+from .spec import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from tg_shape import Variable, sint, upper
 from ..ir.matrix import WARP
 from ..machine.gpu import ACCESS_BYTES
 from ..machine.target import Target
-from .nest import FRAGMENT, PARALLEL, Axis, Kind, Nest, NodeOp
+from .nest import Axis, Nest
+from .spec import FRAGMENT, GRID, Kind, NodeOp
 
 DIMENSIONS = 3
 """Dimensions of a launch in every language for GPUs."""
@@ -76,7 +77,7 @@ class LaunchShape:
 
 def foreign(target: Target) -> frozenset[Kind]:
     """The kinds of loops that a machine has none of: threads share loops out, or a grid of work-items does."""
-    return frozenset({Kind.THREAD}) if target.grid else PARALLEL
+    return frozenset({Kind.THREAD}) if target.grid else GRID
 
 
 def launch_sizes(nest: Nest, target: Target) -> tuple[tuple[sint, ...], tuple[sint, ...]]:

@@ -14,9 +14,9 @@ from tg_shape import Variable, coefficient, sint
 
 from ..ir.errors import EmitError
 from ..machine.target import Target
-from .nest import LANE, Axis, Kind, Nest, Node
+from .nest import Axis, Nest, Node
+from .spec import ITEMS, LANE, SERIAL_OUTPUT, Kind
 
-ITEMS = frozenset({Kind.LOCAL, Kind.GROUP})
 MOST_COPIES = 64
 """Copies, at the most, of the code with which an item moves one vector: a compiler's patience."""
 
@@ -130,7 +130,7 @@ def planned_layout(nest: Nest, target: Target, node: Node, axis: str | None) -> 
     """
     opened = {a.name for a in nest.axes if a.kind is Kind.GLOBAL}
     if axis is not None:
-        opened |= {a.name for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)}
+        opened |= {a.name for a in nest.axes if a.kind in SERIAL_OUTPUT}
         for other in nest.axes:
             if other.kind is Kind.REDUCE:
                 opened.add(other.name)

@@ -17,7 +17,8 @@ from tg_shape import Variable, prod, sint, toposort, upper
 
 from .dimensions import cut_dimensions, join_dimensions
 from .gathers import with_conditions
-from .nest import GATHERED, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store, Update
+from .nest import GATHERED, Axis, Nest, Node, NodeTable, Root, Store, Update
+from .spec import Kind, NodeOp
 
 Index = tuple[sint, ...]
 

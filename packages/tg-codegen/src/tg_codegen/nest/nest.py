@@ -12,7 +12,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from operator import attrgetter
 from typing import Any
 
@@ -20,17 +19,7 @@ from tg_dtype import DType, dtypes
 from tg_lazy import ALU, BufferArg, Ops
 from tg_shape import Variable, ceildiv, sint, step, toposort
 
-
-class NodeOp(Enum):
-    """Nodes that are not elementwise :class:`tg_lazy.Ops`."""
-
-    CONST = auto()  # arg: the value
-    INDEX = auto()  # arg: a symbolic integer over roots and variables
-    LOAD = auto()  # arg: (slot, index, valid): the element, 0 where not valid
-    GATHER = auto()  # src: (index, *valid); arg: (slot, place, size): the element, 0 unless 0 <= index < size and valid
-    SELECT = auto()  # src: (x,); arg: valid: x, 0 where not valid
-    REDUCE = auto()  # src: (x,); arg: (op, roots): x combined over all values of the roots
-
+from .spec import EXPRESSIONS, READS, STATED, Kind, NodeOp
 
 GATHERED = Variable("place", 0, 2**62)
 """Stands for the computed index in the address expression of a GATHER, or of a store that updates."""
@@ -55,12 +44,31 @@ class Node:
     def __repr__(self) -> str:
         return f"<Node {self.op.name} {self.dtype.name} over {sorted(v.name for v in self.free)}>"
 
+    @property
+    def expressions(self) -> tuple[sint, ...]:
+        """The symbolic integers in its argument."""
+        return expressions(self.op, self.arg)
+
     def toposort(self) -> list[Node]:
         """Every node that this one depends on, operands first, itself last."""
         return toposort((self,), _SRC)
 
 
 _SRC: Callable[[Node], tuple[Node, ...]] = attrgetter("src")
+
+
+def expressions(op: Ops | NodeOp, arg: Any) -> tuple[sint, ...]:
+    """The symbolic integers in a node's argument."""
+    if op in READS:
+        return (arg[1], arg[2])
+    return (arg,) if op in EXPRESSIONS else ()
+
+
+def with_expressions(op: Ops | NodeOp, arg: Any, to: Callable[[sint], sint]) -> Any:
+    """A node's argument with what ``to`` makes of each symbolic integer in it."""
+    if op in READS:
+        return (arg[0], to(arg[1]), to(arg[2]))
+    return to(arg) if op in EXPRESSIONS else arg
 
 
 class NodeTable:
@@ -80,10 +88,8 @@ class NodeTable:
             if op is NodeOp.REDUCE:
                 free -= frozenset(arg[1])
                 level += 1
-            elif op in (NodeOp.INDEX, NodeOp.SELECT):
-                free |= self._roots_of(arg)
-            elif op is NodeOp.LOAD:
-                free |= self._roots_of(arg[1]) | self._roots_of(arg[2])
+            else:
+                free = free.union(*map(self._roots_of, expressions(op, arg)))
             found = self._nodes[key] = Node(op, dtype, src, arg, free, level)
         return found
 
@@ -104,35 +110,6 @@ class Root:
     var: Variable
     extent: sint
     reduce: bool
-
-
-class Kind(Enum):
-    """What becomes of a loop."""
-
-    LOOP = auto()  # output, serial
-    THREAD = auto()  # output, serial, its range divided among the CPU's threads
-    GLOBAL = auto()  # output, across work-groups
-    LOCAL = auto()  # output, across the work-items of a group
-    UPCAST = auto()  # output, unrolled: one register each
-    VECTOR = auto()  # output, one vector lane each
-    ROWS = auto()  # output, one vector lane each; one accumulator each in a reduction that has lanes of its own
-    FRAGMENT_ROWS = auto()  # output, the rows that a matrix instruction of several threads computes
-    FRAGMENT_COLUMNS = auto()  # output, its columns: threads and their vector lanes have an element each
-    REDUCE = auto()  # reduction, serial
-    UNROLL = auto()  # reduction, unrolled into one accumulator, in order
-    SPREAD = auto()  # reduction, unrolled, one accumulator each
-    LANES = auto()  # reduction, one vector lane each
-    GROUP = auto()  # reduction, across the work-items of a group
-    CONTRACT = auto()  # reduction, by an instruction that multiplies and adds
-
-
-SERIAL = frozenset({Kind.LOOP, Kind.THREAD, Kind.REDUCE})
-FRAGMENT = frozenset({Kind.FRAGMENT_ROWS, Kind.FRAGMENT_COLUMNS})
-LANE = frozenset({Kind.VECTOR, Kind.ROWS, Kind.LANES, *FRAGMENT})
-UNROLLED = frozenset({Kind.UPCAST, Kind.UNROLL, Kind.SPREAD})
-PARALLEL = frozenset({Kind.GLOBAL, Kind.LOCAL, Kind.GROUP})
-REORDERING = frozenset({Kind.SPREAD, Kind.LANES, Kind.GROUP, Kind.CONTRACT})
-REDUCING = frozenset({Kind.REDUCE, Kind.UNROLL, *REORDERING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +259,7 @@ class Nest:
     @property
     def untouched(self) -> bool:
         """Whether each dimension is one serial loop still, and nothing is kept, streamed or fetched ahead."""
-        serial = all(a.kind in (Kind.LOOP, Kind.REDUCE) and a.stride == 1 for a in self.axes)
+        serial = all(a.kind in STATED and a.stride == 1 for a in self.axes)
         added = self.stages or self.streams or self.ahead or self.foreseen
         return serial and len(self.axes) == len({a.root for a in self.axes}) and not added
 

@@ -18,7 +18,8 @@ from tg_shape import Expr, Variable, coefficient, sint, substitute, upper
 
 from ..ir.errors import EmitError
 from .kernel import Kernel
-from .nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Store
+from .nest import Axis, Nest, Node, NodeTable, Root, Store, with_expressions
+from .spec import Kind, NodeOp
 from .texels import with_texels
 
 
@@ -134,8 +135,8 @@ def part_of(nest: Nest, store: Store, shared: Sequence[Variable], first: sint, b
         arg = node.arg
         if node.op is NodeOp.LOAD:
             arg = (arg[0], place(arg[0], arg[1]), at(arg[2]))
-        elif node.op in (NodeOp.INDEX, NodeOp.SELECT):
-            arg = at(arg)
+        else:
+            arg = with_expressions(node.op, arg, at)
         new[node] = table.make(node.op, node.dtype, tuple(new[s] for s in node.src), arg)
     roots = tuple(v for v in store.roots if v not in shared)
     roots = roots if single else (within, *roots)

@@ -7,7 +7,8 @@ from tg_shape import Variable, coefficient, substitute
 
 from ..ir.errors import EmitError
 from ..machine.memory import CHANNELS
-from .nest import Kind, Nest, NodeOp, Store
+from .nest import Nest, Store
+from .spec import READS, Kind
 
 
 def writes_images(nest: Nest) -> bool:
@@ -41,7 +42,7 @@ def channels(nest: Nest, store: Store) -> Variable:
       EmitError: if there is none, or the image is read as well.
     """
     name = nest.buffers[store.slot].dtype.name
-    if any(n.op in (NodeOp.LOAD, NodeOp.GATHER) and n.arg[0] == store.slot for n in nest.nodes()):
+    if any(n.op in READS and n.arg[0] == store.slot for n in nest.nodes()):
         raise EmitError(f"{name} is both read and written by one kernel")
     for root in store.roots:
         extent = nest.roots[root].extent

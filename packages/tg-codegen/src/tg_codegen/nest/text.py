@@ -53,7 +53,8 @@ from ..ir.text import (
 )
 from ..ir.uop import const
 from .kernel import Kernel
-from .nest import GATHERED, Axis, Kind, Nest, Node, NodeOp, NodeTable, Root, Stage, Store, Update
+from .nest import GATHERED, Axis, Nest, Node, NodeTable, Root, Stage, Store, Update
+from .spec import NODES, Kind, NodeArg, NodeOp
 
 _OPS: dict[str, Ops | NodeOp] = {op.name.lower(): op for op in (*NodeOp, *sorted(ALU, key=lambda op: op.name))}
 
@@ -123,8 +124,7 @@ def _updated(store: Store, names: dict[Node, str]) -> str:
 
 def _variables(nest: Nest) -> set[Variable]:
     """The variables that are no dimensions, those in their bounds included."""
-    args = [part for node in nest.nodes() if node.op in (NodeOp.LOAD, NodeOp.GATHER) for part in node.arg]
-    args += [node.arg for node in nest.nodes() if node.op in (NodeOp.INDEX, NodeOp.SELECT)]
+    args = [part for node in nest.nodes() for part in node.expressions]
     args += [part for s in nest.stores for access in s.accesses() for part in access]
     args += [s.update.size for s in nest.stores if s.update is not None]
     args += [r.extent for r in nest.roots.values()] + [a.extent for a in nest.axes]
@@ -141,15 +141,18 @@ def _listed(slot: int, index: sint, valid: sint) -> str:
 
 
 def _arg(node: Node) -> str:
-    if node.op is NodeOp.LOAD:
-        return f"[{_listed(*node.arg)}]"
-    if node.op is NodeOp.GATHER:
-        return f"[{', '.join(map(_expr, node.arg))}]"
-    if node.op in (NodeOp.INDEX, NodeOp.SELECT):
-        return f"[{_expr(node.arg)}]"
-    if node.op is NodeOp.REDUCE:
-        return f"[{', '.join([node.arg[0].name.lower(), *(v.name for v in node.arg[1])])}]"
-    return ""
+    row = NODES.get(node.op) if isinstance(node.op, NodeOp) else None
+    match None if row is None else row.arg:
+        case NodeArg.ACCESS:
+            return f"[{_listed(*node.arg)}]"
+        case NodeArg.PLACE:
+            return f"[{', '.join(map(_expr, node.arg))}]"
+        case NodeArg.EXPRESSION:
+            return f"[{_expr(node.arg)}]"
+        case NodeArg.REDUCTION:
+            return f"[{', '.join([node.arg[0].name.lower(), *(v.name for v in node.arg[1])])}]"
+        case _:
+            return ""
 
 
 @dataclass(slots=True)
@@ -213,16 +216,18 @@ class _Reader:
 
     def arg(self, op: Ops | NodeOp, text: str) -> object:
         parts = text.split(", ")
-        if op is NodeOp.LOAD:
-            return self.place(parts)
-        if op is NodeOp.GATHER:
-            slot, *rest = parts
-            return (self.slot(slot), *map(self.expr, rest))
-        if op in (NodeOp.INDEX, NodeOp.SELECT):
-            return self.expr(text)
-        if op is NodeOp.REDUCE:
-            return Ops[parts[0].upper()], tuple(map(self.root, parts[1:]))
-        return None
+        match NODES[op].arg if isinstance(op, NodeOp) else None:
+            case NodeArg.ACCESS:
+                return self.place(parts)
+            case NodeArg.PLACE:
+                slot, *rest = parts
+                return (self.slot(slot), *map(self.expr, rest))
+            case NodeArg.EXPRESSION:
+                return self.expr(text)
+            case NodeArg.REDUCTION:
+                return Ops[parts[0].upper()], tuple(map(self.root, parts[1:]))
+            case _:
+                return None
 
     def store(self, arg: str, value: str, over: str | None) -> None:
         slot, index, valid = self.place(arg.split(", "))

@@ -18,7 +18,8 @@ from tg_lazy import Ops
 from tg_shape import Expr, ceildiv, coefficient, sint, smax, smin, substitute
 
 from .env import Env
-from .nest import SERIAL, Axis, Kind, Nest, Node, NodeOp
+from .nest import Axis, Nest, Node
+from .spec import SERIAL, Kind, NodeOp
 
 
 def conditions(mask: sint) -> Iterator[Expr]:

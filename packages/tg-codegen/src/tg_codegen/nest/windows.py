@@ -13,7 +13,8 @@ from math import prod
 
 from tg_shape import Expr, Variable, coefficient, substitute, upper
 
-from .nest import SERIAL, Axis, Kind, Nest, Node, NodeOp, Root
+from .nest import Axis, Nest, Node, Root
+from .spec import SERIAL, Kind, NodeOp
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 
-from tg_lazy import ALU, Ops
+from tg_lazy import ALU, CONVERSIONS
 
 from ..ir.uop import UOp
 from ..nest.kernel import Kernel
-from ..nest.nest import LANE, REDUCING, SERIAL, Axis, Kind, Nest, Node, NodeOp, Stage
+from ..nest.nest import Axis, Nest, Node, Stage
+from ..nest.spec import ALONE, ITEMS, LANE, REDUCING, SERIAL, SERIAL_OUTPUT, Kind, NodeOp
 from ..nest.updates import ordered_roots
 
 
@@ -170,10 +171,6 @@ def require_one_thread(kernel: Kernel, action: Split | Mark) -> None:
         raise ActionError(f"{action}: the parts run in one thread, for they share what they keep or a divided loop")
 
 
-ALONE = frozenset({Kind.LANES, Kind.CONTRACT})
-"""Of these a reduction has one loop each: its accumulators' lanes, and what an instruction adds to one of them."""
-
-
 @dataclass(frozen=True, slots=True)
 class Split(LoopAction):
     """Cuts ``axis`` into an outer loop of the same name and an inner one, ``axis.N``, of ``factor`` iterations.
@@ -240,7 +237,7 @@ class Outermost(LoopAction):
 
     def apply(self, nest: Nest) -> Nest:
         axis = find(nest, self.axis, self)
-        if axis.kind not in (Kind.LOOP, Kind.THREAD):
+        if axis.kind not in SERIAL_OUTPUT:
             raise ActionError(f"{self}: {self.axis} is {axis.kind.name}, not a serial loop of the outputs")
         rest = tuple(a for a in nest.axes if a is not axis)
         ordered = ordered_roots(nest)
@@ -269,7 +266,7 @@ class Share(LoopAction):
 
     def apply(self, nest: Nest) -> Nest:
         load = numbered_load(nest, self.number, self)
-        if not any(a.kind in (Kind.LOCAL, Kind.GROUP) for a in nest.axes):
+        if not any(a.kind in ITEMS for a in nest.axes):
             raise ActionError(f"{self}: there are no work-items to share it")
         return staged(nest, load, self.axis, self, shared=True)
 
@@ -295,9 +292,6 @@ class Convert(LoopAction):
             if node.op not in ALU:
                 raise ActionError(f"{self}: that load is not converted")
         return staged(nest, node, self.axis, self)
-
-
-CONVERSIONS = frozenset({Ops.CAST, Ops.BITCAST})
 
 
 @dataclass(frozen=True, slots=True)

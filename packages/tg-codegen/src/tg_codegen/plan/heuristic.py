@@ -13,7 +13,8 @@ from tg_shape import upper
 
 from ..machine.target import Target
 from ..nest.kernel import Kernel
-from ..nest.nest import Kind, Nest
+from ..nest.nest import Nest
+from ..nest.spec import Kind
 from . import reuse_row_values, row_blocks, split_concat
 from .actions import In, KernelAction, LoopAction, Mark, Prefetch, Stream, loads_of, noting, reads
 from .cpu.ahead import fetched_ahead

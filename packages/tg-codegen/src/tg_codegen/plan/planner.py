@@ -9,7 +9,8 @@ from math import prod
 from tg_shape import Expr, Variable, coefficient, sint, upper
 
 from ..machine.target import Target
-from ..nest.nest import REORDERING, SERIAL, Axis, Kind, Nest, Node, NodeOp, Root, is_alu, is_float_reduce
+from ..nest.nest import Axis, Nest, Node, Root, is_alu, is_float_reduce
+from ..nest.spec import REORDERING, SERIAL, STATED, Kind, NodeOp
 from ..nest.trim import conditions, congruence
 from .actions import LoopAction, Mark, Split, loads_of, noting
 
@@ -117,7 +118,7 @@ class Planner(ABC):
         """Gives the innermost ``factor`` iterations of a root's outer loop to ``kind``; False if there are too few."""
         axis = self.outer(root)
         extent = axis.extent
-        if factor < 2 or axis.kind not in (Kind.LOOP, Kind.REDUCE) or (kind in REORDERING and self.ordered(root)):
+        if factor < 2 or axis.kind not in STATED or (kind in REORDERING and self.ordered(root)):
             return False
         if isinstance(extent, int) and extent <= factor:
             if extent < 2 or (kind in (Kind.VECTOR, Kind.LANES) and extent & (extent - 1)):

@@ -19,8 +19,9 @@ from tg_shape import Expr, Variable, coefficient, sint, substitute, toposort, up
 
 from ..machine.target import Target
 from ..nest.kernel import Kernel
-from ..nest.nest import GATHERED, Nest, Node, NodeOp, NodeTable, Store
+from ..nest.nest import GATHERED, Nest, Node, NodeTable, Store, with_expressions
 from ..nest.parts import stated
+from ..nest.spec import NodeOp
 from .actions import ActionError, KernelAction
 
 
@@ -61,11 +62,7 @@ class Search:
             if walk not in node.free:
                 key: tuple[object, ...] = (node,)
             else:
-                arg = node.arg
-                if node.op is NodeOp.LOAD:
-                    arg = (arg[0], substitute(arg[1], swap), substitute(arg[2], swap))
-                elif node.op in (NodeOp.INDEX, NodeOp.SELECT):
-                    arg = substitute(arg, swap)
+                arg = with_expressions(node.op, node.arg, lambda expr: substitute(expr, swap))
                 key = (node.op, node.dtype, arg, *(found[s] for s in node.src))
             number = self.names.get(key)
             if number is None:

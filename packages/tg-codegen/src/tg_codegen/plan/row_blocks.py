@@ -15,8 +15,9 @@ from tg_shape import Variable, coefficient, upper
 
 from ..machine.target import Target
 from ..nest.kernel import Kernel
-from ..nest.nest import Nest, NodeOp
+from ..nest.nest import Nest
 from ..nest.parts import in_blocks, internal_slots, row_width, shared_roots
+from ..nest.spec import NodeOp
 from .actions import ActionError, KernelAction
 from .planner import power_below
 

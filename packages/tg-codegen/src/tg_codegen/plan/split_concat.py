@@ -19,7 +19,8 @@ from ..machine.target import Target
 from ..nest.dimensions import join_dimensions, replaced
 from ..nest.interior import masks
 from ..nest.kernel import Kernel
-from ..nest.nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Root
+from ..nest.nest import Axis, Nest, Node, NodeTable, Root
+from ..nest.spec import READS, Kind, NodeOp
 from .actions import ActionError, KernelAction
 from .cpu.plan_cost import walk_cycles
 
@@ -73,7 +74,7 @@ def piece(nest: Nest, root: Root, start: int, end: int, around: frozenset[Variab
 
 def operands(nest: Nest) -> frozenset[Node]:
     """What a nest reads."""
-    return frozenset(n for n in nest.nodes() if n.op in (NodeOp.LOAD, NodeOp.GATHER))
+    return frozenset(n for n in nest.nodes() if n.op in READS)
 
 
 def pieces(nest: Nest) -> Kernel | None:

@@ -20,7 +20,8 @@ from tg_shape import Variable, coefficient, upper
 from ..ir.matrix import WITHOUT_SIGN, MatrixInstruction
 from ..machine.target import Target
 from ..nest.matrix_products import factors, instruction_for
-from ..nest.nest import Axis, Kind, Nest, Node, NodeOp, NodeTable, Stage
+from ..nest.nest import Axis, Nest, Node, NodeTable, Stage
+from ..nest.spec import SERIAL_OUTPUT, Kind, NodeOp
 from .actions import ActionError, Convert, LoopAction, Prefetch, loads_of, reductions_of
 
 TOP_BIT = 128
@@ -82,7 +83,7 @@ def integers(nest: Nest) -> Operands | None:
 
 def serial(nest: Nest) -> list[Axis]:
     """The loops around the outputs that run more than once."""
-    return [axis for axis in nest.axes if axis.kind in (Kind.LOOP, Kind.THREAD) and upper(axis.extent) > 1]
+    return [axis for axis in nest.axes if axis.kind in SERIAL_OUTPUT and upper(axis.extent) > 1]
 
 
 def rows_of(nest: Nest, found: Operands) -> list[int]:

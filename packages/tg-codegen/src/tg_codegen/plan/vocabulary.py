@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 
-from ..nest.nest import Kind
+from ..nest.spec import Kind
 from .actions import (
     Action,
     ActionError,

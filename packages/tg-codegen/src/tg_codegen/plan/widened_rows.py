@@ -15,7 +15,8 @@ from tg_lazy import Ops
 
 from ..ir.matrix import WIDER_ROWS
 from ..machine.target import Target
-from ..nest.nest import Nest, NodeOp, NodeTable
+from ..nest.nest import Nest, NodeTable
+from ..nest.spec import NodeOp
 from .actions import ActionError, LoopAction
 from .unsigned_products import Operands, contracted_by, copied, copies, integers, replaced, tile_of
 

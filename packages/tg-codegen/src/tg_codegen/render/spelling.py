@@ -14,7 +14,6 @@ LOGIC = {
     Ops.ADD: "|", Ops.MAX: "|", Ops.OR: "|", Ops.MUL: "&", Ops.AND: "&", Ops.IDIV: "&", Ops.SUB: "^", Ops.XOR: "^",
     Ops.CMPNE: "^",
 }  # fmt: skip
-COMPARISONS = frozenset({Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE})
 WRAPPING = frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.SHL})
 
 

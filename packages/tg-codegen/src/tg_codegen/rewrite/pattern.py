@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tg_dtype import ConstType, DType, dtypes
-from tg_lazy import COMMUTATIVE, Ops, result_dtype
+from tg_lazy import COMMUTATIVE, CONVERSIONS, Ops, result_dtype
 
 from ..ir.uop import KOp, UOp, UOps, const
 
@@ -243,7 +243,7 @@ def instantiate(p: Pattern, captures: Mapping[str, UOp], dtype: DType) -> UOp:
     src = tuple(instantiate(s, captures, known[0] if known else dtype) if o is None else o
                 for s, o in zip(p.src, operands, strict=True))
     kind = p.ops[0]
-    if kind in (Ops.CAST, Ops.BITCAST):
+    if kind in CONVERSIONS:
         wide = (p.dtype or dtype.scalar()).vec(src[0].dtype.count)
         return src[0] if wide is src[0].dtype else UOp(kind, wide, src)
     if isinstance(kind, Ops):

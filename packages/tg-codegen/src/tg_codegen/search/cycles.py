@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tg_dtype import PtrDType, dtypes
-from tg_lazy import Ops
+from tg_lazy import INTEGER_DIVISIONS, Ops
 from tg_shape import toposort, upper
 
 from ..ir.program import ProgramSpec
@@ -89,7 +89,7 @@ def _arithmetic(u: UOp, costs: CPUCosts) -> float:
     """Cycles of one instruction of an elementwise op."""
     if u.op in (Ops.FDIV, Ops.SQRT, Ops.RECIP):
         return costs.division
-    if u.op not in (Ops.IDIV, Ops.MOD):
+    if u.op not in INTEGER_DIVISIONS:
         return 1 / costs.units
     if dtypes.is_int(u.dtype) and _constant(u.src[1]):
         return costs.constant_quotient if u.op is Ops.IDIV else costs.constant_remainder

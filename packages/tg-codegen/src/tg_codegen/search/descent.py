@@ -20,7 +20,8 @@ from ..ir.errors import EmitError
 from ..ir.program import ProgramSpec
 from ..machine.renderer import Renderer
 from ..nest.kernel import Kernel
-from ..nest.nest import LANE, Kind, Nest
+from ..nest.nest import Nest
+from ..nest.spec import LANE, Kind
 from ..plan.actions import Action, ActionError, In, KernelAction, LoopAction, Mark, Split
 from ..plan.heuristic import applied
 from .cycles import cycles

@@ -12,7 +12,8 @@ from ..machine.target import Target
 from ..nest.kernel import Kernel
 from ..nest.launch_shape import foreign
 from ..nest.matrix_products import instruction_for
-from ..nest.nest import Kind, Nest, NodeOp
+from ..nest.nest import Nest
+from ..nest.spec import ITEMS, ONCE, Kind, NodeOp
 from ..plan import row_blocks
 from ..plan.actions import (
     Action,
@@ -43,8 +44,6 @@ PIECE = 256
 """Iterations of a piece of a long reduction, whose operands stay in a cache."""
 SHARED_PIECE = 16
 """The same where the operands of a piece may be in shared memory."""
-ONCE = frozenset({Kind.UPCAST, Kind.UNROLL, Kind.SPREAD, Kind.VECTOR, Kind.LANES})
-"""Kinds of which a dimension has one loop: two would be one of both their iterations."""
 STEPS = (2, 4, 8)
 """Vectors that one iteration processes, to try for all loops along a row."""
 BLOCKS = (16, 64)
@@ -86,7 +85,7 @@ def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
 
 def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
     """Actions that may be worth a try on the loops of a nest."""
-    none, items = foreign(target), any(axis.kind in (Kind.LOCAL, Kind.GROUP) for axis in nest.axes)
+    none, items = foreign(target), any(axis.kind in ITEMS for axis in nest.axes)
     if target.shared_bytes and items:
         yield from (Share(number, None) for number in range(len(loads_of(nest))))
     if signed(nest) is not None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tg_dtype import ConstType, DType, bitcast_scalar, can_safe_cast, cast_scalar, dtypes
 from tg_shape import ShapeTracker, View
 
-from ..ops import SPEC, Ops
+from ..ops import CONVERSIONS, DIVISIONS, INTEGER_DIVISIONS, SHIFTS, SPEC, Ops
 from ..trackers import hidden, masked
 from . import nodes as ast
 from .nodes import LazyOp
@@ -57,7 +57,7 @@ def _evaluate(x: LazyOp) -> LazyOp | None:
     python = SPEC[x.op].python
     if python is None or any(s.op is not Ops.CONST for s in x.src):
         return None
-    if x.op in (Ops.SHL, Ops.SHR) and not 0 <= x.src[1].arg < x.dtype.bits:
+    if x.op in SHIFTS and not 0 <= x.src[1].arg < x.dtype.bits:
         return None
     return ast.const(python(*[s.arg for s in x.src]), x.dtype, x.shape)
 
@@ -165,8 +165,8 @@ _BY_OP: dict[Ops, tuple[Apply, ...]] = {op: tuple(r.apply for r in RULES if op i
 
 _KEEPS_ZERO = frozenset(
     op for op, row in SPEC.items()
-    if row.python is not None and op not in (Ops.FDIV, Ops.IDIV, Ops.MOD) and not row.python(*[0] * row.arity)
-) - {Ops.NOT} | {Ops.CAST, Ops.BITCAST}  # fmt: skip
+    if row.python is not None and op not in DIVISIONS and not row.python(*[0] * row.arity)
+) - {Ops.NOT} | CONVERSIONS  # fmt: skip
 
 
 def keeps_zero(op: Ops, dtype: DType) -> bool:
@@ -185,9 +185,9 @@ def zero_of(op: Ops, constants: Sequence[ConstType | None]) -> bool:
     (True, False, True)
     """
     python = SPEC[op].python
-    if python is None or op in (Ops.SHL, Ops.SHR) or None not in constants or all(c is None for c in constants):
+    if python is None or op in SHIFTS or None not in constants or all(c is None for c in constants):
         return False
-    if op in (Ops.IDIV, Ops.MOD) and not constants[1]:  # padding must not divide by its 0
+    if op in INTEGER_DIVISIONS and not constants[1]:  # padding must not divide by its 0
         return False
     zero = next(type(c) for c in constants if c is not None)(0)
     value = python(*[zero if c is None else c for c in constants])

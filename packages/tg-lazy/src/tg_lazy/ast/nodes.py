@@ -45,7 +45,7 @@ from weakref import ref
 from tg_dtype import ConstType, DType, dtypes
 from tg_shape import Expr, Interned, ShapeTracker, Variable, sint, toposort
 
-from ..ops import ALU, REDUCIBLE, SPEC, Ops, result_dtype
+from ..ops import ALU, CONVERSIONS, REDUCIBLE, SPEC, Ops, result_dtype
 
 _dtype_of = lru_cache(maxsize=4096)(result_dtype)
 
@@ -319,7 +319,7 @@ def _problems(node: LazyOp, buffers: tuple[BufferArg, ...]) -> Iterator[str]:
     if node.op in ALU:
         if any(s.shape != node.shape for s in node.src):
             yield f"operands of shapes {[s.shape for s in node.src]}"
-        given = node.op in (Ops.CAST, Ops.BITCAST)
+        given = node.op in CONVERSIONS
         if not given and result_dtype(node.op, *(s.dtype for s in node.src)) is not node.dtype:
             yield f"dtype {node.dtype.name} from {[s.dtype.name for s in node.src]}"
     elif node.op in (Ops.LOAD, Ops.GATHER):

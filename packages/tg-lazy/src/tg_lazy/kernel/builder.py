@@ -11,7 +11,7 @@ from .. import ast
 from ..ast import fold
 from ..ast.nodes import BufferArg, LazyOp
 from ..graph.storage import Storage
-from ..ops import ALU, Ops
+from ..ops import ALU, DIVISIONS, Ops
 from ..subgraph.node import Edge, Node, seen_shape, target_of, update_of
 from ..trackers import contiguous, masked, over
 
@@ -135,7 +135,7 @@ class KernelBuilder:
         if fold.zero_of(op, [None if x is None else x.arg for x in plain]):
             at = [s if x is None else ast.const(x.arg, x.dtype, shape) for s, x in zip(src, plain, strict=True)]
             return fold.alu(op, *at)
-        if op in (Ops.FDIV, Ops.IDIV, Ops.MOD):  # padding must not divide by its 0: it is divided by 1
+        if op in DIVISIONS:  # padding must not divide by its 0: it is divided by 1
             src[1] = fold.alu(Ops.WHERE, valid(st), src[1], ast.const(1, src[1].dtype, shape))
             return fold.alu(op, *src)
         return fold.alu(op, *src) if fold.keeps_zero(op, node.dtype) else self.select(fold.alu(op, *src), st)

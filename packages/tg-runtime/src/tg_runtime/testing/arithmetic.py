@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from tg_dtype import ConstType, DType, bitcast_scalar, cast_scalar, dtypes, truncate
-from tg_lazy import ALU, SPEC, TRANSCENDENTAL, Ops, ast, result_dtype
+from tg_lazy import ALU, COMPARISONS, CONVERSIONS, SHIFTS, SPEC, TRANSCENDENTAL, Ops, ast, result_dtype
 from tg_shape import ShapeTracker
 
 from ..execution.item import ExecItem
@@ -15,7 +15,6 @@ from ..memory.buffer import Buffer
 from .base import Group
 from .kernels import buffer_with, kernel, positions, run
 
-_SHIFTS = frozenset({Ops.SHL, Ops.SHR})
 _TOGETHER = 24
 """Ops in one kernel: each has an output, and some devices take no more than 31 buffers."""
 
@@ -39,7 +38,7 @@ class Elementwise(Group):
         for dtype in self.dtypes:
             count = max(48, dtype.bits)  # enough for every shift amount
             operands = [self.values(dtype, count) for _ in range(3)]
-            every = (op for op in Ops if op in ALU and op not in (Ops.CAST, Ops.BITCAST))
+            every = (op for op in Ops if op in ALU and op not in CONVERSIONS)
             ops: list[Ops] = [op for op in every if self._takes(op, dtype)]
             for start in range(0, len(ops), _TOGETHER):
                 self._check_elementwise(dtype, operands, ops[start : start + _TOGETHER])
@@ -57,7 +56,7 @@ class Elementwise(Group):
         for op in ops:
             if op is Ops.WHERE:
                 values.append(ast.alu(op, select, loads[0], loads[1]))
-            elif op in _SHIFTS and shift is not None:
+            elif op in SHIFTS and shift is not None:
                 values.append(ast.alu(op, loads[0], shift))
             else:
                 values.append(ast.alu(op, *loads[: SPEC[op].arity]))
@@ -71,7 +70,7 @@ class Elementwise(Group):
             columns: list[list[ConstType]] = [a, b, c][: SPEC[op].arity]
             if op is Ops.WHERE:
                 columns = [list(flags), a, b]
-            elif op in _SHIFTS:
+            elif op in SHIFTS:
                 columns = [a, list(amounts)]
             function = SPEC[op].python
             assert function is not None, f"{op.name} has no Python function"
@@ -105,7 +104,7 @@ class Elementwise(Group):
         for dtype in self.dtypes:
             values = self.values(dtype)
             st = ShapeTracker.from_shape((len(values),))
-            for ops in ((Ops.CMPLT, Ops.CMPEQ, Ops.CMPNE), (Ops.CMPLT,)):
+            for ops in (COMPARISONS, (Ops.CMPLT,)):
                 x = ast.load(len(ops), dtype, st)
                 results = [ast.alu(op, x, x) for op in ops]
                 sink = kernel([(result, len(values)) for result in results], [(dtype, len(values))])

@@ -13,7 +13,8 @@ from math import inf
 from tg_shape import Variable, coefficient
 
 from ...machine.target import Target
-from ...nest.nest import Kind, Nest, Node, NodeOp
+from ...nest.nest import Nest, Node
+from ...nest.spec import Kind, NodeOp
 
 LEAST_ROW_LINES = 4
 """Cache lines of a row, at the least, of which it pays to fetch the next."""

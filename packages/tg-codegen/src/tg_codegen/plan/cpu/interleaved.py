@@ -13,7 +13,8 @@ from tg_shape import Expr, Variable, coefficient, upper
 from ...ir.matrix import MatrixInstruction
 from ...machine.target import Target
 from ...nest.matrix_products import instruction_for
-from ...nest.nest import Kind, Nest, Node, NodeOp, Root
+from ...nest.nest import Nest, Node, Root
+from ...nest.spec import Kind, NodeOp
 from ..actions import LoopAction, Mark, Outermost, Prefetch, Split, loads_of, reductions_of
 from ..planner import UNROLL_MAX
 

@@ -12,7 +12,8 @@ from ...ir.matrix import MatrixInstruction
 from ...machine.memory import PAGE_BYTES
 from ...machine.target import PANEL_BYTES
 from ...nest.matrix_products import instruction_for
-from ...nest.nest import Axis, Kind, Node, Root
+from ...nest.nest import Axis, Node, Root
+from ...nest.spec import Kind
 from ...nest.windows import held, overlapping, windowed
 from ..actions import Outermost, Pack, Partial, Split, loads_of
 from ..planner import UNROLL_MAX, Planner, power_below

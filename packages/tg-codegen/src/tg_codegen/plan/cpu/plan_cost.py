@@ -18,7 +18,8 @@ from tg_shape import Expr, Variable, coefficient, linear_terms, upper
 
 from ...machine.memory import STRIDES
 from ...machine.target import Target
-from ...nest.nest import LANE, UNROLLED, Axis, Kind, Nest, Node, NodeOp, Stage, is_alu
+from ...nest.nest import Axis, Nest, Node, Stage, is_alu
+from ...nest.spec import LANE, READS, SERIAL_OUTPUT, UNROLLED, Kind, NodeOp
 from ...nest.trim import conditions, congruence, needed
 from ...nest.windows import held, windowed
 from ..actions import reductions_of
@@ -60,7 +61,7 @@ def walk_cycles(nest: Nest, around: frozenset[Variable], target: Target) -> floa
     along = next((root for root in inner if coefficient(store.index, root) == 1), None)
     run = 1 if along is None else upper(nest.roots[along].extent)
     nodes = nest.nodes()
-    loads = [n for n in nodes if n.op in (NodeOp.LOAD, NodeOp.GATHER)]
+    loads = [n for n in nodes if n.op in READS]
     itemsize = max(n.dtype.itemsize for n in (store.value, *loads))
     width = max(1, min(target.vector_bytes // itemsize, power_below(run)))
     masks = sum(not isinstance(n.arg[2], int) for n in loads)
@@ -182,7 +183,7 @@ def _copied(nest: Nest, stage: Stage, target: Target) -> float:
     """Cycles of copying what is packed, as often as it is."""
     load, names = stage.node, [a.name for a in nest.axes]
     within = next((s.axis for s in nest.stages if s.node.op is NodeOp.REDUCE), stage.axis)
-    around = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)
+    around = [a for a in nest.axes if a.kind in SERIAL_OUTPUT
               and within is not None and names.index(a.name) <= names.index(within)]
     around += [a for a in nest.axes if a.name == stage.axis and a not in around]
     local = [a for a in nest.axes if a.root in load.free and a not in around]

@@ -11,7 +11,8 @@ from tg_shape import Variable, coefficient, upper
 from ...machine.memory import STRIDES
 from ...machine.target import Target
 from ...nest.matrix_products import paired_instruction_for
-from ...nest.nest import Kind, Nest, Node, NodeOp, Root
+from ...nest.nest import Nest, Node, Root
+from ...nest.spec import Kind, NodeOp
 from ...nest.windows import overlapping
 from .. import unsigned_products, widened_rows
 from ..actions import LoopAction, Mark, Outermost, Pack, Split, apply

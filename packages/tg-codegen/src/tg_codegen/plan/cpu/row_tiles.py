@@ -8,12 +8,13 @@ from tg_lazy import Ops
 from tg_shape import Variable, coefficient, even_part, sint, upper
 
 from ...machine.target import Target
-from ...nest.nest import Kind, Nest, Node, NodeOp, Root, is_alu
+from ...nest.nest import Nest, Node, Root, is_alu
+from ...nest.spec import Kind, NodeOp
 from ..actions import Convert, LoopAction, Mark, Prefetch, Split, apply, loads_of
 from ..planner import power_below
 from .plan_cost import ROWS_GAIN
 
-ALONE = 4
+ROW_ACCUMULATORS = 4
 """Most accumulators of a single row: enough that its additions do not wait for one another."""
 HALF = 0.5
 """Assumed share of a sum's terms that need an operand whose mask depends on reduced dimensions alone."""
@@ -121,7 +122,7 @@ class RowCost:
         steps = max(1, prod(upper(nest.roots[root].extent) for root in reduced) // width)
         serial = prod(upper(a.extent) for a in nest.axes if a.root == lanes and a.kind is Kind.REDUCE)
         self.long = steps > costs.in_flight  # of short ones the next begins meanwhile
-        self.waits = costs.latency / min(ALONE, power_below(serial)) if self.long else 0.0
+        self.waits = costs.latency / min(ROW_ACCUMULATORS, power_below(serial)) if self.long else 0.0
         self.combine = (costs.combined_lanes / steps, (
             costs.merged_lanes if become_lanes else costs.combined_lanes) / steps)
 

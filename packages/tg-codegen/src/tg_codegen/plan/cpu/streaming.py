@@ -8,7 +8,8 @@ from math import gcd, prod
 from tg_shape import Variable, coefficient, step, upper
 
 from ...machine.target import Target
-from ...nest.nest import Kind, Nest, Node, NodeOp
+from ...nest.nest import Nest, Node
+from ...nest.spec import SERIAL, SERIAL_OUTPUT, Kind, NodeOp
 from ..actions import (
     ActionError,
     Foresee,
@@ -153,7 +154,7 @@ def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[LoopAction
 
 def prefetches(nest: Nest, target: Target) -> list[LoopAction]:
     """Fetches the next row while one is walked again."""
-    row = next((a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)), None)
+    row = next((a for a in nest.axes if a.kind in SERIAL_OUTPUT), None)
     if row is None or nest.stages or not isinstance(row.extent, int):
         return []
     loads = loads_of(nest)
@@ -181,7 +182,7 @@ def runs_ahead(nest: Nest, target: Target) -> list[LoopAction]:
 
 def walked_once(nest: Nest, load: Node) -> bool:
     """Whether a load reads one run of memory with vectors, each iteration of its loops going on where one ended."""
-    walks = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD, Kind.REDUCE) and upper(a.extent) > 1]
+    walks = [a for a in nest.axes if a.kind in SERIAL and upper(a.extent) > 1]
     if not walks or any(a.root not in load.free for a in walks):
         return False  # what is not in its index is in registers
     run, vectors = 1, False
@@ -196,7 +197,7 @@ def walked_once(nest: Nest, load: Node) -> bool:
 
 def foresees(nest: Nest, target: Target) -> list[LoopAction]:
     """Fetches the next rows of a table: they lie where indices say, which no hardware prefetcher predicts."""
-    row = next((a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)), None)
+    row = next((a for a in nest.axes if a.kind in SERIAL_OUTPUT), None)
     lanes = next((a for a in nest.axes if a.kind is Kind.VECTOR), None)
     if row is None or lanes is None or row.root is lanes.root or not target.cpu.row_ahead_bytes:
         return []

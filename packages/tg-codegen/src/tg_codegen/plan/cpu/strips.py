@@ -12,7 +12,8 @@ from tg_shape import Variable, coefficient, step, upper
 
 from ...machine.memory import PAGE_BYTES
 from ...machine.target import Target
-from ...nest.nest import Kind, Nest, NodeOp
+from ...nest.nest import Nest
+from ...nest.spec import Kind, NodeOp
 from ..actions import LoopAction, Outermost, Partial, Prefetch, Split, apply, loads_of, reductions_of
 from .registers import MANY_ROWS, RegisterTile
 from .streaming import lines_held

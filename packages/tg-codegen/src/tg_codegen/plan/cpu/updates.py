@@ -5,7 +5,8 @@ from __future__ import annotations
 from tg_shape import coefficient, upper
 
 from ...machine.target import Target
-from ...nest.nest import Axis, Kind, Nest
+from ...nest.nest import Axis, Nest
+from ...nest.spec import Kind
 from ...nest.updates import ordered_roots
 from ..actions import Foresee, LoopAction, Mark, Outermost, Split
 from ..planner import Planner

@@ -23,7 +23,8 @@ from ...machine.target import Target
 from ...nest.launch_shape import items
 from ...nest.layout import MOST_COPIES, planned_layout
 from ...nest.matrix_products import instruction_for
-from ...nest.nest import REORDERING, Kind, Nest, Node, NodeOp, Root
+from ...nest.nest import Nest, Node, Root
+from ...nest.spec import ITEMS, REORDERING, STATED, Kind, NodeOp
 from ...nest.texels import writes_images
 from ...nest.updates import ordered_roots
 from ..actions import LoopAction, Mark, Share, Split, apply, loads_of
@@ -94,13 +95,13 @@ class GPUPlanner(Planner):
     def part(self, root: Variable, factor: int, kind: Kind) -> None:
         """Gives the innermost ``factor`` iterations to ``kind``, or all if there are no more."""
         axis = self.outer(root)
-        if factor < 2 or axis.kind not in (Kind.LOOP, Kind.REDUCE) or upper(axis.extent) < 2:
+        if factor < 2 or axis.kind not in STATED or upper(axis.extent) < 2:
             return
         if kind in REORDERING and self.ordered(root):
             return
         if isinstance(axis.extent, int) and axis.extent <= factor:
             self.do(Mark(axis.name, kind))
-        elif isinstance(axis.extent, int) or kind in (Kind.LOCAL, Kind.GROUP):
+        elif isinstance(axis.extent, int) or kind in ITEMS:
             self.do(Split(axis.name, factor, kind))
 
     def even(self, root: Variable, most: int) -> int:
@@ -143,7 +144,7 @@ class GPUPlanner(Planner):
 
     def plain(self) -> bool:
         """Whether another loop of work-items has a dimension of the launch."""
-        return sum(a.kind in (Kind.LOCAL, Kind.GROUP) for a in self.nest.axes) < 3
+        return sum(a.kind in ITEMS for a in self.nest.axes) < 3
 
     # families
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tg_dtype import DType, dtypes
-from tg_lazy import Ops
+from tg_lazy import COMPARISONS, INTEGER_DIVISIONS, Ops
 
 from ...ir.uop import UOp
-from ..spelling import BINARY, COMPARISONS, WRAPPING, bare, on_bools, short, signed, unsigned
+from ..spelling import BINARY, WRAPPING, bare, on_bools, short, signed, unsigned
 from .conversion import CStyleConversion
 from .dialect import Builtin
 from .terms import CStyleTerms
@@ -48,7 +48,7 @@ class CStyleArithmetic:
         if op is Ops.WHERE and u.src[0].dtype.count == 1:
             return self._terms.narrow(f"({values[0]} ? {values[1]} : {values[2]})", dtype)
         facts = self._terms.facts
-        guarded = op in (Ops.IDIV, Ops.MOD) and not facts.divides_safely(u.src[1])
+        guarded = op in INTEGER_DIVISIONS and not facts.divides_safely(u.src[1])
         exact = u in facts.address
         found = (self._vector if dtype.count > 1 else self._scalar)(op, dtype, values, exact, guarded)
         if found is None:

@@ -29,7 +29,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from tg_dtype import AddrSpace, DType, PtrDType, dtypes
-from tg_lazy import Ops
+from tg_lazy import INTEGER_DIVISIONS, Ops
 
 from ...ir.facts import element
 from ...ir.matrix import SIMDGROUP, MatrixInstruction
@@ -114,7 +114,7 @@ def _matrix(terms: Terms, instruction: MatrixInstruction, acc: DType, a: DType, 
 
 
 def _lane_by_lane(op: Ops, dtype: DType, guarded: bool) -> bool:
-    return dtype.scalar() is dtypes.bfloat16 or (guarded and op in (Ops.IDIV, Ops.MOD))
+    return dtype.scalar() is dtypes.bfloat16 or (guarded and op in INTEGER_DIVISIONS)
 
 
 def _cast_lane_by_lane(src: DType, dst: DType) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tg_dtype import DType, dtypes
-from tg_lazy import Ops
+from tg_lazy import CONVERSIONS, Ops
 
 from ...ir.facts import KernelFacts
 from ...ir.matrix import AVX2_DOTS, AVX512_VNNI_PAIRED, PAIRED
@@ -135,7 +135,7 @@ class LLVMArithmetic:
           ValueError: if there is no instruction for the op.
         """
         op, dtype = u.op, u.src[-1].dtype
-        if op in (Ops.CAST, Ops.BITCAST):
+        if op in CONVERSIONS:
             convert = self._conversion.cast if op is Ops.CAST else self._conversion.bitcast
             return convert(self._text.value(u.src[0]), u.src[0].dtype, u.dtype)
         values = [self._text.value(operand) for operand in u.src]

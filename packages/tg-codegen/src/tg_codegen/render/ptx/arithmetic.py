@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tg_dtype import DType, dtypes
-from tg_lazy import Ops
+from tg_lazy import CONVERSIONS, INTEGER_DIVISIONS, Ops
 
 from ...ir.facts import KernelFacts
 from ...ir.uop import UOp
@@ -50,10 +50,10 @@ class PTXArithmetic:
         op, dtype = u.op, u.src[-1].dtype.scalar()
         assert isinstance(op, Ops)
         values = [self._values.value(operand) for operand in u.src]
-        if op in (Ops.CAST, Ops.BITCAST):
+        if op in CONVERSIONS:
             convert = self._conversion.cast if op is Ops.CAST else self._conversion.bitcast
             return [convert(lane, dtype, u.dtype.scalar()) for lane in values[0]]
-        guarded = op in (Ops.IDIV, Ops.MOD) and not self._facts.divides_safely(u.src[1])
+        guarded = op in INTEGER_DIVISIONS and not self._facts.divides_safely(u.src[1])
         exact, count, lanes = u in self._facts.address, u.src[-1].dtype.count, []
         for i in range(count):
             operands = [v[i if len(v) > 1 else 0] for v in values]

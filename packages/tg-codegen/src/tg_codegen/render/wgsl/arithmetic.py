@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from tg_dtype import DType, dtypes
-from tg_lazy import Ops
+from tg_lazy import COMPARISONS, INTEGER_DIVISIONS, Ops
 
 from ...ir.uop import UOp
-from ..spelling import BINARY, COMPARISONS, bare, on_bools, short
+from ..spelling import BINARY, bare, on_bools, short
 from .conversion import WGSLConversion
 from .terms import WGSLTerms
 
@@ -51,7 +51,7 @@ class WGSLArithmetic:
             return self._conversion.bitcast(values[0], dtype, u.dtype)
         if op is Ops.WHERE:
             return f"select({bare(values[2])}, {bare(values[1])}, {bare(values[0])})"
-        guarded = op in (Ops.IDIV, Ops.MOD) and not self._terms.facts.divides_safely(u.src[1])
+        guarded = op in INTEGER_DIVISIONS and not self._terms.facts.divides_safely(u.src[1])
         found = self._elementwise(op, dtype, values, guarded)
         if found is None:
             raise ValueError(f"WGSL: {op.name} of {dtype.name} has no form; it must be decomposed")
