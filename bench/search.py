@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tg_codegen import ProgramSpec, Step, compile_ast
+from tg_codegen import ProgramSpec, SearchState, compile_ast
 from tg_lazy import LazyOp, Ops
 from tg_runtime import Buffer, Device
 from tg_runtime.device.compiled import Compiled
@@ -99,7 +99,7 @@ def search(
     assert renderer is not None
     begin = time.monotonic()
 
-    def stop(step: Step) -> None:
+    def stop(step: SearchState) -> None:
         if time.monotonic() - begin > most_s:
             raise KeyboardInterrupt  # which a search takes for a wish to have what it found so far
 

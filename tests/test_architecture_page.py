@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tg_codegen.plan.vocabulary import ACTIONS, parse
+from tg_codegen.plan.vocabulary import ACTIONS, parse_action
 
 PAGE = "docs/architecture.md"
 
@@ -20,6 +20,6 @@ def test_the_actions_on_the_page_exist(repository: Path) -> None:
     listed = re.search(r"loops of one part: ([a-z_, ]+), …", section)
     assert listed is not None
     for line in table:
-        parse(line)
+        parse_action(line)
     names = {*named[1].split(", "), *listed[1].split(", "), *re.findall(r"\b([a-z_]+)\(\)", section)}
     assert names <= set(ACTIONS), f"no actions: {names - set(ACTIONS)}"

@@ -19,7 +19,7 @@ from math import isfinite, prod
 
 import numpy as np
 
-from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret, parse
+from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret, parse_action
 from tg_codegen.compile import in_order
 from tg_codegen.ir.matrix import AVX2_DOTS, AVX512_DOTS
 from tg_codegen.ir.uop import UOps
@@ -345,7 +345,7 @@ def loop_action(nest: Nest, draw: Draw, gpu: bool) -> str:
         *(f"split({name}, {factor}, {kind})",) * 7, *(f"mark({name}, {kind})",) * 2, f"outermost({name})",
         f"pack({number}, {place})", f"pack({number}, {place})", f"convert({number}, {place})",
         *(f"share({number}, {place})",) * (8 if any(a.kind is Kind.LOCAL for a in nest.axes) else 1),
-        f"partial({draw.randrange(len(reductions_of(nest)) + 1)}, {place})",
+        f"split_reduction({draw.randrange(len(reductions_of(nest)) + 1)}, {place})",
         f"stream({draw.randint(-1, len(nest.buffers))})", f"prefetch({number}, {draw.choice((1, 16, 64, -5))})",
         *(f"foresee({name}, {draw.choice((1, 3, 0, -2))})",) * (6 if gathers else 1),
     ))  # fmt: skip
@@ -392,7 +392,7 @@ def outcome(made: Subject, target: str, actions: Sequence[str], want: list[bytea
     """What is wrong with a kernel under some actions; None if nothing is, or if they are refused as they should be."""
     renderer = TARGETS[target]
     try:
-        parsed = [parse(text) for text in actions]
+        parsed = [parse_action(text) for text in actions]
         kernel = applied(stated(lower(made.ast)), in_order(parsed)[0])
         spec = compile_ast(made.ast, renderer, actions=parsed)
     except (ActionError, EmitError):
@@ -410,7 +410,7 @@ def outcome(made: Subject, target: str, actions: Sequence[str], want: list[bytea
 def rendered(made: Subject, target: str, actions: Sequence[str]) -> bool:
     """Whether the kernel can be rendered with these actions."""
     try:
-        compile_ast(made.ast, TARGETS[target], actions=[parse(text) for text in actions])
+        compile_ast(made.ast, TARGETS[target], actions=[parse_action(text) for text in actions])
     except EmitError:
         return False
     return True
@@ -425,7 +425,7 @@ def check(seed: int) -> tuple[Finding | None, tuple[str, ...]]:
     for _ in range(draw.randint(1, 12)):
         text = some_action(kernel, draw, TARGETS[target].target.grid)
         try:
-            action = parse(text)
+            action = parse_action(text)
             assert isinstance(action, KernelAction)
             changed = action.on(kernel)
             assert str(action) == text

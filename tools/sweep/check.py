@@ -18,7 +18,7 @@ from tg_codegen.machine.limits import MAX_UOPS, accumulators, broken_limits
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
 from tg_codegen.plan.heuristic import applied
-from tg_codegen.plan.vocabulary import parse
+from tg_codegen.plan.vocabulary import parse_action
 from tg_codegen.rewrite.rules import rewrites
 from tg_codegen.search.cycles import cycles
 from tg_dtype import dtypes
@@ -80,7 +80,7 @@ class Found:
 
 def stages(ast: LazyOp, spec: ProgramSpec, renderer: Renderer) -> Iterator[tuple[str, UOp | Sequence[UOp]]]:
     """A planned kernel after each stage from emission on, as far as what the renderer writes."""
-    loops, walks = in_order([parse(action) for action in spec.actions])
+    loops, walks = in_order([parse_action(action) for action in spec.actions])
     sink = emit(applied(stated(lower(ast)), loops), renderer.target)
     yield "emit", sink
     for action in walks:

@@ -119,7 +119,7 @@ def test_what_a_machine_does_not_have(renderer: LLVMRenderer | OpenCLRenderer, t
     "convert(0, -)", "convert(0, i0)", "convert(0, r0)", "convert(1, r0)",
     "pack(1, -); mark(i1, VECTOR); convert(1, i1)", "mark(r0, SPREAD); pack(0, i0); convert(0, -)",
     "mark(r0, SPREAD); pack(1, r0); convert(1, -)",
-    "split(r0, 4, REDUCE); partial(0, -)", "outermost(i1); partial(0, i1); pack(0, r0)",
+    "split(r0, 4, REDUCE); split_reduction(0, -)", "outermost(i1); split_reduction(0, i1); pack(0, r0)",
 ])  # fmt: skip
 @pytest.mark.parametrize("sizes", [(5, 12, 15), (3, 33, 11), (8, 36, 16)])
 def test_products_with_odd_tiles(sizes: tuple[int, int, int], text: str) -> None:
@@ -127,7 +127,9 @@ def test_products_with_odd_tiles(sizes: tuple[int, int, int], text: str) -> None
     assert got == want
 
 
-@pytest.mark.parametrize("text", ["partial(0, i0)", "partial(1, i0)", "partial(0, i0); split(r1, 4, UNROLL)"])
+@pytest.mark.parametrize("text", [
+    "split_reduction(0, i0)", "split_reduction(1, i0)", "split_reduction(0, i0); split(r1, 4, UNROLL)",
+])
 def test_a_partial_result_is_whole_before_it_is_used(text: str) -> None:
     got, want = results(spread(8, 10), text.split("; "))
     assert got == want

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tg_codegen.conformance import Expected, cases, chosen_case, elementwise_case, encode
+from tg_codegen.conformance import Expected, cases, chosen_case, elementwise_case, encode_buffer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import DType, dtypes
 
@@ -18,7 +18,7 @@ INF, NAN = math.inf, math.nan
 def test_one_wrong_element_is_told(dtype: DType) -> None:
     """Of every op, those that may be off by a little too: no other value is near enough."""
     case = elementwise_case(LLVMRenderer(), dtype, 1, relaxed=1e-6)
-    right = [encode([accepted[-1] for accepted in o.accepted], o.dtype) for o in case.outputs]
+    right = [encode_buffer([accepted[-1] for accepted in o.accepted], o.dtype) for o in case.outputs]
     case.check(right)
     assert any(o.tolerance for o in case.outputs) == dtypes.is_float(dtype)
     seed = random.SystemRandom().randrange(1 << 32)
@@ -27,7 +27,7 @@ def test_one_wrong_element_is_told(dtype: DType) -> None:
         at, size = draw.randrange(len(output.accepted)), output.dtype.itemsize
         other = next(v for v in (0, 1, 3) if all(v != a and not abs(v - a) < 0.1 for a in output.accepted[at]))
         wrong = list(map(bytearray, right))
-        wrong[number][at * size : (at + 1) * size] = encode([other], output.dtype)
+        wrong[number][at * size : (at + 1) * size] = encode_buffer([other], output.dtype)
         with pytest.raises(AssertionError) as told:
             case.check(wrong)
         assert f": 1 wrong\n{output.label} [{at}]" in str(told.value), f"drawn with the seed {seed}"
@@ -48,7 +48,7 @@ def test_one_wrong_element_is_told(dtype: DType) -> None:
 def test_near_and_off(want: float, tolerance: float, near: list[float], off: list[float]) -> None:
     """Signs of zero, infinities and NaN are never a matter of tolerance; of tiny numbers a part of 1e-6 is allowed."""
     output = Expected("x", dtypes.float64, [(want,)] * len(near + off), tolerance)
-    told = output.wrong(encode(near + off, dtypes.float64))
+    told = output.wrong(encode_buffer(near + off, dtypes.float64))
     assert [line.partition(":")[0] for line in told] == [f"x [{n}]" for n in range(len(near), len(near + off))]
 
 

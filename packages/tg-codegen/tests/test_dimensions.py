@@ -17,7 +17,7 @@ from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.spec import Kind, NodeOp
 from tg_codegen.nest.text import print_nest
 from tg_codegen.plan.actions import Convert, Prefetch, apply
-from tg_codegen.plan.cpu.planner import heuristic
+from tg_codegen.plan.cpu.planner import cpu_loops
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -134,7 +134,7 @@ def test_values(name: str) -> None:
     nest = lower(made.ast)
     check(nest, made, Target())
     for target in (CPU, GPU):
-        check(apply(nest, heuristic(nest, target)), made, target)
+        check(apply(nest, cpu_loops(nest, target)), made, target)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -156,7 +156,7 @@ def test_the_parts() -> None:
 
 def test_lanes_are_neighbours_and_masks_are_gone() -> None:
     nest = lower(product(9, 96, 32, True).ast)
-    uops = linearize(emit_nest(apply(nest, heuristic(nest, CPU)), CPU))
+    uops = linearize(emit_nest(apply(nest, cpu_loops(nest, CPU)), CPU))
     loads = [u for u in uops if u.op.name == "LOAD"]
     assert all(len(u.src) == 2 for u in loads), "no load is masked"
     assert {u.src[0].arg: u.dtype.count for u in loads} == {1: 8, 2: 8, 3: 1}
@@ -166,7 +166,7 @@ def test_lanes_are_neighbours_and_masks_are_gone() -> None:
 @pytest.mark.parametrize("rows", [32, 33, 39])
 def test_scales_of_few_bits_are_widened_in_vectors(rows: int, dtype: DType) -> None:
     made = product(rows, 32 * 18, 32, True, dtype)
-    actions = heuristic(lower(made.ast), CPU)
+    actions = cpu_loops(lower(made.ast), CPU)
     nest = apply(lower(made.ast), actions)
     assert sum(isinstance(action, Convert) for action in actions) == 1
     casts = [u for u in linearize(emit_nest(nest, CPU)) if u.op is Ops.CAST]
@@ -179,13 +179,13 @@ def test_scales_of_few_bits_are_widened_in_vectors(rows: int, dtype: DType) -> N
 def test_a_scale_that_is_converted_at_no_cost_stays_where_it_is() -> None:
     made = product(32, 32 * 18, 32, True, dtypes.float16)
     free = replace(CPU, cpu=replace(CPU.cpu, conversion=0.0))
-    assert not any(isinstance(action, Convert) for action in heuristic(lower(made.ast), free))
+    assert not any(isinstance(action, Convert) for action in cpu_loops(lower(made.ast), free))
 
 
 def test_the_next_tile_is_fetched_where_a_matrix_is_large() -> None:
     few, many = (lower(product(rows, 320, 32, True, dtypes.float16).ast) for rows in (8, 400))
-    assert not any(isinstance(action, Prefetch) for action in heuristic(few, CPU))
-    actions = heuristic(many, CPU)
+    assert not any(isinstance(action, Prefetch) for action in cpu_loops(few, CPU))
+    actions = cpu_loops(many, CPU)
     nest = apply(many, actions)
     assert [action for action in actions if isinstance(action, Prefetch)] == [Prefetch(0, 4480)], "of tiles of 640"
     prefetched = [u for u in linearize(emit_nest(nest, CPU)) if u.op.name == "PREFETCH"]
@@ -196,7 +196,7 @@ def test_the_next_tile_is_fetched_where_a_matrix_is_large() -> None:
 def test_the_tile_is_fetched_so_many_bytes_ahead(tiles: int) -> None:
     target = replace(CPU, cpu=replace(CPU.cpu, tile_ahead_bytes=640 * tiles))
     nest = lower(product(400, 320, 32, True, dtypes.float16).ast)
-    found = [action for action in heuristic(nest, target) if isinstance(action, Prefetch)]
+    found = [action for action in cpu_loops(nest, target) if isinstance(action, Prefetch)]
     assert found == [Prefetch(0, 640 * tiles)]
 
 
@@ -210,14 +210,14 @@ def test_conversions_that_are_not() -> None:
 
 def test_alternating_digits_are_dealt_from_whole_vectors() -> None:
     nest = lower(product(32, 32 * 18, 32, False).ast)
-    uops = linearize(emit_nest(apply(nest, heuristic(nest, CPU)), CPU))
+    uops = linearize(emit_nest(apply(nest, cpu_loops(nest, CPU)), CPU))
     assert {u.src[0].arg: u.dtype.count for u in uops if u.op.name == "LOAD"} == {1: 8, 2: 8, 3: 1}
     assert not any(u.op.name == "VECTORIZE" for u in uops), "nothing is put together lane by lane"
 
 
 def test_rows_share_what_they_have_in_common() -> None:
     nest = lower(product(32, 32 * 18, 32, True, dtypes.float16).ast)
-    tiled = apply(nest, heuristic(nest, CPU))
+    tiled = apply(nest, cpu_loops(nest, CPU))
     assert [a.extent for a in tiled.axes if a.kind is Kind.ROWS] == [4], "as registers allow"
     loads = [u for u in linearize(emit_nest(tiled, CPU)) if u.op.name == "LOAD" and u.src[0].arg == 1]
     assert len(loads) == 32 // 8, "the vectors of a block, for four rows"
@@ -230,7 +230,7 @@ def test_a_strict_order_is_that_of_the_whole_dimension(name: str) -> None:
     planned = []
     for target in (Target(), replace(CPU, strict=True)):
         memory = [bytearray(made.want.size * 4), *(bytearray(x.tobytes()) for x in made.inputs)]
-        actions = heuristic(nest, target) if target.strict else []
+        actions = cpu_loops(nest, target) if target.strict else []
         interpret(linearize(emit_nest(apply(nest, actions), target)), memory, {})
         planned.append(bytes(memory[0]))
     assert planned[0] == planned[1]
@@ -244,7 +244,7 @@ def test_what_does_not_divide_is_left() -> None:
     assert [a.extent for a in nest.axes] == [69]
     assert len(quotients(nest)) == 1
     values = np.arange(35, dtype=np.float32)
-    check(apply(nest, heuristic(nest, CPU)), Case(ast, (values,), np.array(values.repeat(2)[:69].sum())), CPU)
+    check(apply(nest, cpu_loops(nest, CPU)), Case(ast, (values,), np.array(values.repeat(2)[:69].sum())), CPU)
 
 
 def test_every_reduction_of_the_dimension_is_cut() -> None:
@@ -260,4 +260,4 @@ def test_every_reduction_of_the_dimension_is_cut() -> None:
                 np.array(values.max() + (values * scales.repeat(16)).sum()))
     nest = lower(made.ast)
     assert [len(n.arg[1]) for n in nest.nodes() if n.op is NodeOp.REDUCE] == [2, 2]
-    check(apply(nest, heuristic(nest, CPU)), made, CPU)
+    check(apply(nest, cpu_loops(nest, CPU)), made, CPU)

@@ -21,7 +21,7 @@ from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Action, apply
 from tg_codegen.plan.heuristic import loop_actions
 from tg_codegen.plan.split_concat import SplitConcat
-from tg_codegen.plan.vocabulary import parse
+from tg_codegen.plan.vocabulary import parse_action
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_dtype import AddrSpace, DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -99,7 +99,7 @@ def test_parts_of_reductions_fit(dtype: DType, count: int, shared_bytes: int) ->
 
 def test_shared_memory_that_is_too_small_is_refused_when_it_is_filled() -> None:
     text = "split(i0, 8, LOCAL); split(i1, 8, LOCAL); mark(i0, GLOBAL); mark(i1, GLOBAL); share(0, -); share(1, -)"
-    actions, ast = [parse(a) for a in text.split("; ")], product(64, 64, 64)
+    actions, ast = [parse_action(a) for a in text.split("; ")], product(64, 64, 64)
     spec = compile_ast(ast, gpu(1 << 20), actions=actions)
     largest = max(u.arg[1] for u in spec.uops if u.op is UOps.SCRATCH)
     assert 8 * 64 <= largest <= 8 * 64 * 5 // 4, "rows of 64, lengthened"
@@ -167,7 +167,8 @@ def in_parts(rows: int, left: int, right: int, *items: int) -> list[Action]:
     actions: list[Action] = [parting]
     for number, part in enumerate(parting.on(stated(lower(concatenation(rows, left, right)))).parts):
         name = part.axes[-1].name
-        actions += map(parse, (f"{number}: split({name}, {items[number]}, LOCAL)", f"{number}: mark({name}, GLOBAL)"))
+        lines = f"{number}: split({name}, {items[number]}, LOCAL)", f"{number}: mark({name}, GLOBAL)"
+        actions += map(parse_action, lines)
     return actions
 
 

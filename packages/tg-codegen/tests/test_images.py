@@ -66,11 +66,11 @@ def test_half_channels_need_no_half_arithmetic() -> None:
 
 
 def test_actions_are_replayed() -> None:
-    from tg_codegen.plan.vocabulary import parse
+    from tg_codegen.plan.vocabulary import parse_action
 
     sink = copy(WHOLE, argument(), FLOATS)
     spec = compile_ast(sink, OpenCLRenderer())
-    again = compile_ast(sink, OpenCLRenderer(), actions=[parse(line) for line in spec.actions])
+    again = compile_ast(sink, OpenCLRenderer(), actions=[parse_action(line) for line in spec.actions])
     assert again.src == spec.src
 
 

@@ -39,7 +39,7 @@ from tg_codegen.nest.text import parse_kernel, print_kernel
 from tg_codegen.plan.actions import Action, In
 from tg_codegen.plan.heuristic import applied
 from tg_codegen.plan.vocabulary import ACTIONS
-from tg_codegen.plan.vocabulary import parse as parse_action
+from tg_codegen.plan.vocabulary import parse_action as parse_action
 from tg_codegen.rewrite.engine import graph_rewrite
 from tg_codegen.rewrite.rules import full_rewrite, simplify
 from tg_codegen.rewrite.rules.decompose import decompose

@@ -18,9 +18,9 @@ from tg_codegen import (
     Mark,
     Outermost,
     Pack,
-    Partial,
     Share,
     Split,
+    SplitReduction,
     Target,
     interpret,
     linearize,
@@ -369,21 +369,21 @@ TRIES: list[tuple[str, str, Target]] = [
     ("matmul, right across", "split(i1, 4, VECTOR); split(i1, 3, UPCAST); mark(i0, UPCAST); pack(0, -)", CPU),
     ("matmul, right across", "split(i1, 8, VECTOR); split(r0, 8, UNROLL); split(i0, 2, UPCAST)", CPU),
     ("matmul, right across", "split(i1, 4, VECTOR); split(r0, 4, SPREAD); split(i0, 2, UPCAST)", CPU),
-    ("matmul", "split(i1, 4, VECTOR); split(i0, 3, UPCAST); split(r0, 4, REDUCE); partial(0, -)", CPU),
-    ("matmul", "split(r0, 3, REDUCE); outermost(i1); partial(0, i1); pack(0, r0); mark(i1, THREAD)", CPU),
-    ("matmul", "split(i1, 4, VECTOR); split(r0, 4, REDUCE); split(r0, 2, UNROLL); partial(0, i0)", CPU),
+    ("matmul", "split(i1, 4, VECTOR); split(i0, 3, UPCAST); split(r0, 4, REDUCE); split_reduction(0, -)", CPU),
+    ("matmul", "split(r0, 3, REDUCE); outermost(i1); split_reduction(0, i1); pack(0, r0); mark(i1, THREAD)", CPU),
+    ("matmul", "split(i1, 4, VECTOR); split(r0, 4, REDUCE); split(r0, 2, UNROLL); split_reduction(0, i0)", CPU),
     ("matmul", "split(i0, 4, LOOP); split(i0, 2, UPCAST); split(i1, 4, VECTOR); split(i1, 2, LOOP)", CPU),
     ("matmul, both across", "split(i0, 4, VECTOR); split(i1, 4, UPCAST); split(r0, 8, REDUCE); split(i0, 2, LOOP); "
      "outermost(i0); pack(1, r0)", CPU),
     ("matmul, left across", "split(i1, 4, VECTOR); split(i0, 6, UPCAST); split(i1, 2, UPCAST); split(r0, 4, REDUCE); "
-     "split(i0, 2, LOOP); outermost(i1); outermost(i0); partial(0, i1); pack(1, r0)", CPU),
+     "split(i0, 2, LOOP); outermost(i1); outermost(i0); split_reduction(0, i1); pack(1, r0)", CPU),
     ("matmul, both across", "split(i0, 4, VECTOR); split(i1, 4, UPCAST); split(r0, 8, REDUCE); split(i0, 2, LOOP); "
-     "outermost(i0); partial(0, i0); pack(0, r0); pack(1, r0)", CPU),
-    ("row max", "split(r0, 4, REDUCE); partial(0, -)", CPU),
-    ("normalise", "split(r0, 8, REDUCE); partial(0, i0); split(i1, 8, VECTOR)", CPU),
-    ("normalise", "split(r1, 8, REDUCE); partial(1, i0); split(i1, 8, VECTOR)", CPU),
-    ("moments", "split(r0, 8, REDUCE); split(i0, 2, UPCAST); partial(0, -); partial(1, i0)", CPU),
-    ("symbolic", "split(r0, 2, REDUCE); partial(0, -); mark(i1, UPCAST)", CPU),
+     "outermost(i0); split_reduction(0, i0); pack(0, r0); pack(1, r0)", CPU),
+    ("row max", "split(r0, 4, REDUCE); split_reduction(0, -)", CPU),
+    ("normalise", "split(r0, 8, REDUCE); split_reduction(0, i0); split(i1, 8, VECTOR)", CPU),
+    ("normalise", "split(r1, 8, REDUCE); split_reduction(1, i0); split(i1, 8, VECTOR)", CPU),
+    ("moments", "split(r0, 8, REDUCE); split(i0, 2, UPCAST); split_reduction(0, -); split_reduction(1, i0)", CPU),
+    ("symbolic", "split(r0, 2, REDUCE); split_reduction(0, -); mark(i1, UPCAST)", CPU),
     ("matmul, both across", "split(i0, 8, VECTOR); split(i1, 4, UPCAST); pack(0, i0)", CPU),
     ("matmul, both across", "split(i0, 4, VECTOR); split(i1, 6, UPCAST); pack(0, i0); pack(1, i1)", CPU),
     ("elementwise", "split(i1, 8, LOCAL); mark(i1, GLOBAL); mark(i0, GLOBAL)", GPU),
@@ -463,7 +463,7 @@ def some_action(nest: Nest, choose: random.Random) -> LoopAction:
     return choose.choice([
         *[Split(axis.name, factor, choose.choice(cut))] * 6,
         Outermost(axis.name), Mark(axis.name, choose.choice(whole)),
-        Pack(choose.randrange(2), place), Partial(choose.randrange(2), place),
+        Pack(choose.randrange(2), place), SplitReduction(choose.randrange(2), place),
     ])  # fmt: skip
 
 
@@ -492,8 +492,8 @@ def test_any_actions_that_fit_are_right(seed: int) -> None:
         (Split("i0", 100, Kind.UPCAST), "only 7 iterations"),
         (Pack(7, None), "has 3 loads"),
         (Pack(1, "i0"), "does not depend on i0"),
-        (Partial(1, None), "has 1 reductions"),
-        (Partial(0, "i9"), "no loop 'i9'"),
+        (SplitReduction(1, None), "has 1 reductions"),
+        (SplitReduction(0, "i9"), "no loop 'i9'"),
         (Outermost("x"), "no loop"),
         (Mark("r0", Kind.THREAD), "is a reduction"),
         (Share(0, "r0"), "no work-items"),
@@ -506,7 +506,7 @@ def test_actions_that_do_not_fit(action: LoopAction, message: str) -> None:
 
 
 def test_partial_results_have_one_register_each() -> None:
-    nest = apply(lower(total(5, 70, 1).ast), [parse_loop(t) for t in ("split(r0, 16, LANES)", "partial(0, -)")])
+    nest = apply(lower(total(5, 70, 1).ast), [parse_loop(t) for t in ("split(r0, 16, LANES)", "split_reduction(0, -)")])
     with pytest.raises(EmitError, match="spread over registers, lanes or items"):
         emit_nest(nest, CPU)
 
@@ -555,7 +555,7 @@ def test_a_register_tile_shares_its_loads() -> None:
 def test_copies_that_keep_no_accumulators_are_a_loop_around_the_stores() -> None:
     made = matmul(16, 32, 24)
     copies = [parse_loop(t) for t in ("split(i1, 8, VECTOR)", "split(i0, 8, UPCAST)", "split(i1, 2, UPCAST)")]
-    pieces = [parse_loop(t) for t in ("split(r0, 8, REDUCE)", "partial(0, -)")]
+    pieces = [parse_loop(t) for t in ("split(r0, 8, REDUCE)", "split_reduction(0, -)")]
 
     def stores(nest: Nest) -> int:
         check(nest, made, CPU)

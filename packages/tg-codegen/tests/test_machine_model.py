@@ -68,7 +68,7 @@ MAY_ASK = {
 
 
 def test_no_pass_asks_for_the_kind_of_a_device() -> None:
-    """What differs between devices is a property of the target: ``prefetches``, ``counter``, ``row_bytes``, costs."""
+    """What differs between devices is a property of the target: ``prefetches``, ``counter``, ``keeps_rows``, costs."""
     folder, asking = Path(tg_codegen.__file__).parent, dict[str, int]()
     for path in (path for room in (*ROOMS[1:], "linear") for path in (folder / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -19,7 +19,7 @@ from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import LoopAction, apply
-from tg_codegen.plan.cpu.planner import heuristic
+from tg_codegen.plan.cpu.planner import cpu_loops
 from tg_codegen.plan.unsigned_products import proposed
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.c.clang import ClangRenderer
@@ -72,7 +72,7 @@ def run(sink: UOp, m: int, n: int, k: int, ta: bool, tb: bool) -> None:
 
 def planned(ast: LazyOp, target: Target) -> Nest:
     nest = lower(ast)
-    return apply(nest, heuristic(nest, target))
+    return apply(nest, cpu_loops(nest, target))
 
 
 def matrices(sink: UOp) -> list[UOp]:
@@ -126,7 +126,7 @@ SIGNED = ["split(i1, 16, VECTOR)", "split(r0, 4, CONTRACT)", "split(i0, 2, UPCAS
     (["outermost(i1)", "pack(1, i1)"], "vpdpbusd"), (["pack(1, i1)"], "vpdpbusd"), (["pack(1, -)"], "vpdpbusd"),
     (["split(i1, 2, LOOP)", "outermost(i1)", "pack(1, i1)"], "vpdpbusd"),
     (["split(i0, 2, LOOP)", "outermost(i1)", "outermost(i0)", "pack(1, i1)"], "vpdpbusd"),
-    (["outermost(i1)", "split(r0, 3, REDUCE)", "partial(0, i1)", "pack(1, r0)"], "vpdpbusd.signed"),
+    (["outermost(i1)", "split(r0, 3, REDUCE)", "split_reduction(0, i1)", "pack(1, r0)"], "vpdpbusd.signed"),
 ])  # fmt: skip
 @pytest.mark.parametrize(("m", "n", "k"), [(5, 32, 24), (7, 37, 19), (11, 83, 31)])
 def test_signed_bytes(m: int, n: int, k: int, rest: list[str], name: str) -> None:
@@ -194,7 +194,7 @@ def test_nothing_is_read_that_was_not_flipped(m: int, n: int, k: int) -> None:
 def test_long_reductions_in_pieces() -> None:
     nest = lower(product(6, 16, 40))
     text = ["split(i1, 4, VECTOR)", "split(r0, 2, CONTRACT)", "split(i0, 2, UPCAST)", "split(r0, 7, REDUCE)",
-            "outermost(i1)", "partial(0, i1)", "pack(1, r0)"]
+            "outermost(i1)", "split_reduction(0, i1)", "pack(1, r0)"]
     run(emit_nest(apply(nest, [parse_loop(line) for line in text]), SMALL), 6, 16, 40, False, False)
 
 

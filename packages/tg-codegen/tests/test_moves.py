@@ -14,7 +14,7 @@ from tg_codegen.nest.parts import stated
 from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Action, In, KernelAction, Mark, Share, Split
 from tg_codegen.plan.heuristic import applied
-from tg_codegen.plan.vocabulary import ACTIONS, parse
+from tg_codegen.plan.vocabulary import ACTIONS, parse_action
 from tg_codegen.search.moves import alterations, for_caches, instructions, overlaps
 from tg_codegen.search.replanned import reparted
 from tg_dtype import DType, dtypes
@@ -66,7 +66,7 @@ CASES = [
 
 
 def moves(ast: LazyOp, target: Target, so_far: tuple[str, ...]) -> Iterator[Action]:
-    loops = [action for action in map(parse, so_far) if isinstance(action, KernelAction)]
+    loops = [action for action in map(parse_action, so_far) if isinstance(action, KernelAction)]
     kernel = applied(stated(lower(ast)), loops)
     yield from instructions(kernel, target)
     yield from (action for actions in for_caches(kernel, target) for action in actions)
@@ -101,18 +101,18 @@ def test_a_product_by_warps_is_one_move(kind: Kind) -> None:
 def test_actions_change_places() -> None:
     """Neighbours do, unless they are for different parts: these say nothing of each other."""
     lines = ("outermost(i1)", "pack(0, i0)", "0: stream(0)", "0: outermost(i2)", "1: outermost(i2)")
-    actions = [action for action in map(parse, lines) if isinstance(action, KernelAction)]
+    actions = [action for action in map(parse_action, lines) if isinstance(action, KernelAction)]
     orders = {tuple(map(str, found)) for found in alterations(actions) if sorted(map(str, found)) == sorted(lines)}
     assert orders == {(*lines[1::-1], *lines[2:]), (*lines[:2], *lines[3:1:-1], *lines[4:])}
 
 
 def test_a_kernel_is_parted_anew_whatever_was_done_to_its_loops() -> None:
     kernel = stated(lower(softmax(64, 1024)))
-    split = parse("split(i0, 4, UPCAST)")
+    split = parse_action("split(i0, 4, UPCAST)")
     assert isinstance(split, KernelAction)
     lists = [[str(action) for action in found] for found in reparted(kernel, [split], CPU)]
     assert any(lines[0] == "reuse_row_values()" and len(lines) > 1 for lines in lists)
-    first = parse("reuse_row_values()")
+    first = parse_action("reuse_row_values()")
     assert isinstance(first, KernelAction)
     starts = {tuple(line for line in map(str, found) if line.startswith(("reuse", "row_blocks")))
               for found in reparted(kernel, [first], CPU)}  # fmt: skip

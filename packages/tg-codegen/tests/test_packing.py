@@ -13,7 +13,7 @@ from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
 from tg_codegen.plan.actions import apply
-from tg_codegen.plan.cpu.planner import CPUPlanner, heuristic
+from tg_codegen.plan.cpu.planner import CPUPlanner, cpu_loops
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -45,7 +45,7 @@ def packs(log: list[str]) -> list[str]:
 
 
 def planned(shape: tuple[int, int, int, int, int], target: Target = CPU) -> list[str]:
-    return [str(action) for action in heuristic(lower(convolution(*shape)), target)]
+    return [str(action) for action in cpu_loops(lower(convolution(*shape)), target)]
 
 
 def test_small_weights_are_packed_whole_and_images_divided() -> None:
@@ -106,7 +106,7 @@ def test_what_does_not_fit_is_done_in_pieces_or_as_it_is(shape: tuple[int, int, 
     panels = [u.dtype.itemsize * u.arg[1] for u in sink.toposort() if u.op is UOps.SCRATCH]
     assert sum(panels) <= target.l2_bytes and bool(panels) is pieces
     assert any(line.startswith("pack") for line in log) is pieces
-    assert any(line.startswith("partial") for line in log) is pieces
+    assert any(line.startswith("split_reduction") for line in log) is pieces
 
 
 @pytest.mark.parametrize("outputs", [40, 200])
@@ -117,8 +117,8 @@ def test_of_lanes_that_seem_alike_those_are_taken_whose_plan_costs_least(outputs
     first = CPUPlanner(nest, target)
     log = [str(action) for action in first.planned()]
     assert "split(i0, 16, VECTOR)" in log and "i1" in [root.var.name for root in first.alike]
-    chosen = [str(action) for action in heuristic(nest, target)]
-    assert "split(i1, 16, VECTOR)" in chosen and not any(line.startswith("partial") for line in chosen)
+    chosen = [str(action) for action in cpu_loops(nest, target)]
+    assert "split(i1, 16, VECTOR)" in chosen and not any(line.startswith("split_reduction") for line in chosen)
 
 
 def test_the_first_loop_of_as_many_iterations_as_there_are_threads_is_divided() -> None:
@@ -144,4 +144,4 @@ def test_what_stays_in_the_cache_is_packed_if_many_tiles_read_it(rows: int, l2_k
     sizes = (rows * columns, rows * 128, 128 * columns)
     stored = A.sink((A.store(0, ST((rows, columns, 1)), total),), tuple(BufferArg(F32, n) for n in sizes))
     target = Target(vector_bytes=64, registers=32, threads=2, l1_bytes=48 << 10, l2_bytes=l2_kb << 10)
-    assert bool(packs([str(action) for action in heuristic(lower(stored), target)])) is copied
+    assert bool(packs([str(action) for action in cpu_loops(lower(stored), target)])) is copied

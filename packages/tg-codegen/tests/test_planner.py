@@ -21,7 +21,7 @@ from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.spec import Kind, NodeOp
 from tg_codegen.nest.text import parse_nest
-from tg_codegen.plan.actions import Partial, apply
+from tg_codegen.plan.actions import SplitReduction, apply
 from tg_codegen.plan.cpu.planner import CPUPlanner
 from tg_codegen.plan.heuristic import loop_actions
 from tg_codegen.plan.vocabulary import parse_loop
@@ -114,7 +114,7 @@ def test_a_long_reduction_beside_columns_that_are_one_tile(
     actions = CPUPlanner(nest, LARGE).planned()
     emit_nest(apply(nest, actions), LARGE)
     if left_turned and not right_turned:
-        assert any(str(action).startswith("partial(0") for action in actions)
+        assert any(str(action).startswith("split_reduction(0") for action in actions)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_partial_results_are_those_of_as_many_tiles_as_fit() -> None:
     """A panel of the other operand serves all of them: it is not read again for each tile."""
     target = Target(vector_bytes=16, registers=32, threads=4, l1_bytes=1 << 8, l2_bytes=1 << 14)
     log = [str(action) for action in loop_actions(lower(product(1213, 2119, 191)), target)]
-    assert "split(i0, 19, LOOP)" in log and "partial(0, i1)" in log
+    assert "split(i0, 19, LOOP)" in log and "split_reduction(0, i1)" in log
     assert [line for line in log if line.startswith("outermost")] == ["outermost(i1)", "outermost(i0)"]
 
 
@@ -298,7 +298,7 @@ def test_what_every_panel_walks_across_stays_in_the_cache(rows: int, terms: int,
     """Scores by values, as in attention: the scores and a panel of values take most of the cache, or little of it."""
     target = Target(vector_bytes=32, registers=16, threads=1, l1_bytes=32 << 10, l2_bytes=1 << 20)
     actions = loop_actions(lower(product(rows, 64, terms, left_turned=True)), target)
-    assert any(isinstance(action, Partial) for action in actions) is cut
+    assert any(isinstance(action, SplitReduction) for action in actions) is cut
 
 
 STRIDED = """

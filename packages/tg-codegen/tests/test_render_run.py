@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tg_codegen.conformance import Case, cases, encode, thread_case
+from tg_codegen.conformance import Case, cases, encode_buffer, thread_case
 from tg_codegen.ir.builder import LinearBuilder
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.render.c.clang import ClangRenderer
@@ -262,7 +262,7 @@ def test_opencl_work_group(opencl_syntax: Callable[[str], None]) -> None:
 def test_nothing_is_contracted(backend: str, dtype: DType, request: pytest.FixtureRequest) -> None:
     """x * x - y with y = x * x of another kernel is 0: one kernel rounds the product as the other does."""
     build: Compile = request.getfixturevalue(backend)
-    raw = encode([truncate(1.0 + n / 8191, dtype) for n in range(0, 3000, 375)], dtype)
+    raw = encode_buffer([truncate(1.0 + n / 8191, dtype) for n in range(0, 3000, 375)], dtype)
     for lanes in (1, 4):
         k = LinearBuilder()
         out, a, b = (k.param(slot, dtype) for slot in range(3))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen import EmitError, Target, compile_ast, interpret, parse
+from tg_codegen import EmitError, Target, compile_ast, interpret, parse_action
 from tg_codegen.emit.kernel import emit
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
@@ -162,7 +162,7 @@ def test_rows_that_reach_into_others_are_refused() -> None:
 def test_refused(actions: str, message: str) -> None:
     with pytest.raises(ActionError, match=re.escape(message)):
         compile_ast(
-            weighted(1, 8, 8, 4), LLVMRenderer(Target(threads=2)), actions=[parse(a) for a in actions.split("; ")])
+            weighted(1, 8, 8, 4), LLVMRenderer(Target(threads=2)), actions=list(map(parse_action, actions.split("; "))))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -170,7 +170,7 @@ def test_refused(actions: str, message: str) -> None:
 def test_what_the_heuristic_chose_is_replayed_from_its_text(rows: int, threads: int) -> None:
     renderer = LLVMRenderer(Target(vector_bytes=32, threads=threads, l2_bytes=4096))
     planned = compile_ast(weighted(2, rows, 20, 4), renderer)
-    again = compile_ast(weighted(2, rows, 20, 4), renderer, actions=[parse(line) for line in planned.actions])
+    again = compile_ast(weighted(2, rows, 20, 4), renderer, actions=[parse_action(line) for line in planned.actions])
     assert again.src == planned.src and again.actions == planned.actions
     assert any(line.startswith("row_blocks(") for line in planned.actions)
 
@@ -236,7 +236,7 @@ def test_kept_halves_are_what_is_computed_twice() -> None:
     x = rng.uniform(0.5, 1, (3, 50)).astype(np.float16)
     results, ast = list[Array](), powers(dtypes.float16, 1, 3, 50)
     for text in ((), ("reuse_row_values()",)):
-        spec = compile_ast(ast, LLVMRenderer(Target()), actions=[parse(line) for line in text])
+        spec = compile_ast(ast, LLVMRenderer(Target()), actions=[parse_action(line) for line in text])
         out: Array = np.zeros_like(x)
         interpret(spec.uops, [a.data.cast("B") for a in (out, x)], {})
         results.append(out)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tg_codegen import ProgramSpec, Split, Step, Target, beam_search, compile_ast, interpret, parse
+from tg_codegen import ProgramSpec, SearchState, Split, Target, beam_search, compile_ast, interpret, parse_action
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
 from tg_codegen.nest.spec import Kind
@@ -83,7 +83,7 @@ def test_an_interrupt_gives_the_best_so_far() -> None:
 
 
 def test_progress_is_told() -> None:
-    steps: list[Step] = []
+    steps: list[SearchState] = []
     beam_search(row_sums(), CPU, lambda spec: 1.0, progress=steps.append)
     assert [s.round for s in steps if not s.left] == [0, 1]
     assert [s.left for s in steps if s.round == 1] == sorted((s.left for s in steps if s.round == 1), reverse=True)
@@ -108,7 +108,7 @@ def test_kernels_of_several_parts_are_searched_part_by_part() -> None:
     most = max(sum(line.startswith("1: ") for line in map(str, found)) for found in descents(stated(lower(ast)), CPU))
     best = beam_search(ast, CPU, measure, width=1, max_rounds=1, planned=False)
     assert sum(line.startswith("1: ") for line in best.actions) > most
-    again = compile_ast(ast, CPU, actions=[parse(line) for line in best.actions])
+    again = compile_ast(ast, CPU, actions=[parse_action(line) for line in best.actions])
     assert again.src == best.src
 
 
@@ -201,7 +201,7 @@ def test_what_cannot_be_prepared_is_passed_over() -> None:
 
 
 def test_what_is_far_off_is_not_measured() -> None:
-    steps: list[Step] = []
+    steps: list[SearchState] = []
     measured: list[ProgramSpec] = []
 
     def measure(spec: ProgramSpec) -> float:
@@ -225,8 +225,8 @@ def squares_about_the_mean(n: int, m: int) -> LazyOp:
 def test_a_plan_for_the_caches_that_runs_a_whole_loop_again_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Partial sums of squares, each term of which adds up the row once more, would take minutes to measure."""
     ast = squares_about_the_mean(64, 1024)
-    slow = tuple(parse(action) for action in ("split(r1, 256, REDUCE)", "partial(1, -)"))
-    packed = (parse("outermost(i0)"), parse("prefetch(0, 256)"))
+    slow = tuple(parse_action(action) for action in ("split(r1, 256, REDUCE)", "split_reduction(1, -)"))
+    packed = (parse_action("outermost(i0)"), parse_action("prefetch(0, 256)"))
     measured: list[tuple[str, ...]] = []
 
     def measure(spec: ProgramSpec) -> float:
@@ -248,7 +248,7 @@ def test_a_plan_for_the_caches_that_runs_a_whole_loop_again_is_not_measured(monk
     (("split(r0, 8, LANES)",), ("split(r0, 8, LANES)", "mark(i0, THREAD)")),
 ])  # fmt: skip
 def test_the_cost_model_orders(slow: tuple[str, ...], fast: tuple[str, ...]) -> None:
-    found = [cycles(compile_ast(row_sums(64, 4096), CPU, actions=[parse(a) for a in actions]), CPU.target)
+    found = [cycles(compile_ast(row_sums(64, 4096), CPU, actions=[parse_action(a) for a in actions]), CPU.target)
              for actions in (slow, fast)]
     assert found[1] < 0.7 * found[0]
 
@@ -257,7 +257,7 @@ def test_accumulators_beyond_the_registers_cost_what_spilling_them_takes() -> No
     target = Target(vector_bytes=32, registers=16)
     found = {}
     for rows in (8, 64):
-        actions = [parse(line) for line in (f"split(i0, {rows}, UPCAST)" if rows < 64 else "mark(i0, UPCAST)",)]
+        actions = [parse_action(line) for line in (f"split(i0, {rows}, UPCAST)" if rows < 64 else "mark(i0, UPCAST)",)]
         found[rows] = cycles(compile_ast(row_sums(64, 4096), LLVMRenderer(target), actions=actions), target)
     assert found[64] > 1.5 * found[8], "the same work, of which most accumulators are in memory"
 
@@ -269,7 +269,7 @@ def text(actions: Iterable[Action]) -> str:
 
 def kernel_actions(*lines: str) -> list[KernelAction]:
     """Actions on a kernel, from their texts."""
-    return [action for action in map(parse, lines) if isinstance(action, KernelAction)]
+    return [action for action in map(parse_action, lines) if isinstance(action, KernelAction)]
 
 
 def test_tiles_of_other_sides_are_tried_in_one_step() -> None:

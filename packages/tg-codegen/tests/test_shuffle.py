@@ -11,12 +11,12 @@ from tg_codegen import Target, interpret, linearize
 from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.emit.tiles import part
 from tg_codegen.emit.transpose import transpose
-from tg_codegen.emit.vectors import joined, turned
+from tg_codegen.emit.vectors import concatenated, turned
 from tg_codegen.ir.uop import UOp, UOps, const, shuffle, vectorize
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
 from tg_codegen.plan.actions import apply
-from tg_codegen.plan.cpu.planner import heuristic
+from tg_codegen.plan.cpu.planner import cpu_loops
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.rewrite.rules import full_rewrite
@@ -96,8 +96,8 @@ def test_bools_are_transposed_as_bytes() -> None:
 def test_joined() -> None:
     source = np.arange(12, dtype=np.int32)
     rows = vectors(6, 2, I32)
-    assert joined(rows[:1]) is rows[0]
-    got = np.frombuffer(run([joined(rows[:4]), joined(rows[4:])], source.tobytes(), 4), np.int32)
+    assert concatenated(rows[:1]) is rows[0]
+    got = np.frombuffer(run([concatenated(rows[:4]), concatenated(rows[4:])], source.tobytes(), 4), np.int32)
     np.testing.assert_array_equal(got, source)
 
 
@@ -139,7 +139,7 @@ def test_shuffles_fold_to_the_same_lanes(data: st.DataObject) -> None:
 def counted(ast: LazyOp, actions: str | None, target: Target = WIDE) -> tuple[int, int, int]:
     """Loads and stores of global memory that have one element, and shuffles of two vectors."""
     nest = lower(ast)
-    chosen = heuristic(nest, target) if actions is None else [parse_loop(text) for text in actions.split("; ")]
+    chosen = cpu_loops(nest, target) if actions is None else [parse_loop(text) for text in actions.split("; ")]
     uops = linearize(full_rewrite(emit_nest(apply(nest, chosen), target), LLVMRenderer(target)))
     verify(uops)
     memory = [u for u in uops if u.op in (UOps.LOAD, UOps.STORE) and u.src[0].op is UOps.PARAM]
@@ -197,5 +197,5 @@ def test_a_product_of_two_transposed_operands_stores_rows() -> None:
 ])  # fmt: skip
 def test_a_long_reduction_is_done_in_pieces(m: int, k: int, left: bool, pieces: bool) -> None:
     """Where neighbours along it fall on one set of the cache, or where its vectors do not fit."""
-    actions = heuristic(lower(product(m, 1024, k, left, False)), WIDE)
-    assert any(str(a).startswith("partial") for a in actions) is pieces
+    actions = cpu_loops(lower(product(m, 1024, k, left, False)), WIDE)
+    assert any(str(a).startswith("split_reduction") for a in actions) is pieces

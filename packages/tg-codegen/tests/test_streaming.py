@@ -331,7 +331,7 @@ def columns(batch: int, n: int, m: int, op: Ops = Ops.ADD) -> LazyOp:
 def test_columns_are_reduced_row_by_row(shape: tuple[int, int, int], op: Ops, threads: int) -> None:
     target = Target(vector_bytes=32, registers=16, threads=threads, l2_bytes=1 << 14)
     spec = compile_ast(columns(*shape, op), LLVMRenderer(target))
-    assert any(str(action).startswith("partial(") for action in spec.actions)
+    assert any(str(action).startswith("split_reduction(") for action in spec.actions)
     assert spec.threads == threads
     x = normal(*shape)
     out = bytearray(4 * shape[0] * shape[2])
@@ -360,7 +360,7 @@ def test_columns_that_a_tile_holds_anyway_are_left_to_it(vectors: int) -> None:
 
 def test_columns_in_the_cache_and_products_are_not() -> None:
     plain = compile_ast(columns(1, 64, 512), LLVMRenderer(Target(vector_bytes=32, l2_bytes=1 << 20)))
-    assert not any(str(action).startswith("partial(") for action in plain.actions)
+    assert not any(str(action).startswith("split_reduction(") for action in plain.actions)
     n, k, m = 32, 64, 512
     a = A.load(1, F32, ST((n, k)).reshape((n, k, 1)).expand((n, k, m)))
     b = A.load(2, F32, ST((k, m)).reshape((1, k, m)).expand((n, k, m)))

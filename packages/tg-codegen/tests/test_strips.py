@@ -51,7 +51,8 @@ def test_a_few_rows_read_a_large_matrix_once(shape: tuple[int, int, int], thread
     target = machine(threads, registers=registers)
     spec = compile_ast(product(n, k, m), LLVMRenderer(target))
     actions = [str(action) for action in spec.actions]
-    assert any(a.startswith("partial(") for a in actions) and any(a.startswith("prefetch(") for a in actions), actions
+    for title in ("split_reduction", "prefetch"):
+        assert any(a.startswith(f"{title}(") for a in actions), actions
     rng = np.random.default_rng(n * k * m)
     x, y = rng.standard_normal((n, k), np.float32), rng.standard_normal((k, m), np.float32)
     out = bytearray(4 * n * m)
@@ -75,7 +76,7 @@ def test_so_are_rows_that_are_one_tile(rows: int, near: int) -> None:
     """Whole columns would be read once, too, but a page would be looked up for each of their elements."""
     target = Target(vector_bytes=64, registers=32, threads=2, l2_bytes=near)
     actions = told(rows, 4099, 4093, target)
-    assert f"split(r0, {target.cpu.near_pages}, REDUCE)" in actions and "partial(0, i1)" in actions
+    assert f"split(r0, {target.cpu.near_pages}, REDUCE)" in actions and "split_reduction(0, i1)" in actions
 
 
 @pytest.mark.parametrize("l2_bytes", [1 << 20, 1 << 21, 1 << 22])
@@ -99,4 +100,4 @@ def test_a_single_row_and_what_is_near_or_packed_is_left_alone(shape: tuple[int,
 
 def test_a_batch_is_left_alone() -> None:
     """Its partial results would be those of all its products."""
-    assert not any(a.startswith("partial(") for a in told(13, 67, 131, machine(), batch=3))
+    assert not any(a.startswith("split_reduction(") for a in told(13, 67, 131, machine(), batch=3))

@@ -16,7 +16,7 @@ from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.windows import overlapping, windowed
 from tg_codegen.plan.actions import apply
-from tg_codegen.plan.cpu.planner import CPUPlanner, heuristic
+from tg_codegen.plan.cpu.planner import CPUPlanner, cpu_loops
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -62,7 +62,7 @@ def run(sink: UOp, b: int, c: int, h: int, o: int, k: int) -> None:
 
 def planned(ast: LazyOp) -> Nest:
     nest = lower(ast)
-    return apply(nest, heuristic(nest, CPU))
+    return apply(nest, cpu_loops(nest, CPU))
 
 
 def stages(sink: UOp) -> list[int]:
@@ -89,14 +89,16 @@ def test_dimensions_that_do_not_overlap_stay() -> None:
 
 
 @pytest.mark.parametrize("text", [
-    "split(i1, 4, VECTOR); split(i0, 2, UPCAST); partial(0, -); pack(0, r0)",
-    "split(i1, 4, VECTOR); split(i0, 2, UPCAST); split(i0, 2, LOOP); partial(0, i0); pack(0, r0)",
-    "split(i1, 4, VECTOR); split(r0, 2, REDUCE); partial(0, -); pack(0, r0)",
-    "split(i1, 4, VECTOR); mark(i3, UPCAST); partial(0, -); pack(0, r0)",
-    "split(i1, 4, VECTOR); split(i0, 2, UPCAST); mark(i3, UPCAST); split(r2, 2, UNROLL); partial(0, -); pack(0, r0)",
-    "split(i1, 4, VECTOR); mark(i2, UPCAST); mark(i3, UPCAST); split(r0, 2, REDUCE); partial(0, -); pack(0, r0)",
+    "split(i1, 4, VECTOR); split(i0, 2, UPCAST); split_reduction(0, -); pack(0, r0)",
+    "split(i1, 4, VECTOR); split(i0, 2, UPCAST); split(i0, 2, LOOP); split_reduction(0, i0); pack(0, r0)",
+    "split(i1, 4, VECTOR); split(r0, 2, REDUCE); split_reduction(0, -); pack(0, r0)",
+    "split(i1, 4, VECTOR); mark(i3, UPCAST); split_reduction(0, -); pack(0, r0)",
+    "split(i1, 4, VECTOR); split(i0, 2, UPCAST); mark(i3, UPCAST); split(r2, 2, UNROLL); split_reduction(0, -); "
+    "pack(0, r0)",
+    "split(i1, 4, VECTOR); mark(i2, UPCAST); mark(i3, UPCAST); split(r0, 2, REDUCE); split_reduction(0, -); "
+    "pack(0, r0)",
     "split(i1, 4, VECTOR); outermost(i2); pack(0, i2)",
-    "split(i1, 4, VECTOR); mark(r2, UNROLL); partial(0, -); pack(0, r0)",
+    "split(i1, 4, VECTOR); mark(r2, UNROLL); split_reduction(0, -); pack(0, r0)",
 ])  # fmt: skip
 def test_packed_by_coordinate(text: str) -> None:
     shape = (3, 8, 7, 8, 3)
@@ -106,7 +108,8 @@ def test_packed_by_coordinate(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "mark(i3, UPCAST); "])
 def test_each_element_is_copied_once(text: str) -> None:
-    actions = [parse_loop(line) for line in f"split(i1, 4, VECTOR); {text}partial(0, -); pack(0, r0)".split("; ")]
+    lines = f"split(i1, 4, VECTOR); {text}split_reduction(0, -); pack(0, r0)".split("; ")
+    actions = [parse_loop(line) for line in lines]
     sink = emit_nest(apply(lower(gradient(3, 4, 8, 4, 3)), actions), CPU)
     assert min(stages(sink)) <= 4 * 8 * 8 + 16  # and not 4 * (3 * 6) * (3 * 6)
 
@@ -117,8 +120,8 @@ def test_the_heuristic(shape: tuple[int, int, int, int, int]) -> None:
 
 
 def test_the_heuristic_cuts_the_batch() -> None:
-    log = [str(action) for action in heuristic(lower(gradient(200, 8, 9, 64, 3)), CPU)]
-    assert any(line.startswith("partial") for line in log)
+    log = [str(action) for action in cpu_loops(lower(gradient(200, 8, 9, 64, 3)), CPU)]
+    assert any(line.startswith("split_reduction") for line in log)
     assert any(line.startswith("pack(0, r0") for line in log)
 
 
@@ -127,17 +130,17 @@ def test_the_pieces_are_divided_among_threads(shape: tuple[int, int, int, int, i
     target = replace(CPU, threads=2)
     nest = lower(gradient(*shape))
     log = CPUPlanner(nest, target).planned()
-    assert any(str(action).startswith("partial") for action in log)
+    assert any(str(action).startswith("split_reduction") for action in log)
     assert any(str(action).endswith("THREAD)") for action in log)
 
 
 def test_few_rows_of_several_dimensions_are_in_one_tile() -> None:
     target = replace(CPU, threads=2, registers=32)
     shape = (6, 1, 14, 8, 5)
-    log = [str(action) for action in heuristic(lower(gradient(*shape)), target)]
+    log = [str(action) for action in cpu_loops(lower(gradient(*shape)), target)]
     assert {"mark(i1, UPCAST)", "mark(i2, UPCAST)", "mark(i0, THREAD)"} <= set(log)
     assert any(line.startswith("split(r2, ") and line.endswith("UNROLL)") for line in log)
-    assert not any(line.startswith(("pack", "partial")) for line in log)
+    assert not any(line.startswith(("pack", "split_reduction")) for line in log)
     actions = [parse_loop(line) for line in log if "THREAD" not in line]
     run(emit_nest(apply(lower(gradient(*shape)), actions), CPU), *shape)
 
@@ -148,13 +151,13 @@ def test_few_rows_of_several_dimensions_are_in_one_tile() -> None:
     (replace(CPU, threads=2, registers=32), (6, 2, 14, 8, 5)),  # another dimension of rows
 ])  # fmt: skip
 def test_rows_that_do_not_fit_are_not(target: Target, shape: tuple[int, int, int, int, int]) -> None:
-    log = {str(action) for action in heuristic(lower(gradient(*shape)), target)}
+    log = {str(action) for action in cpu_loops(lower(gradient(*shape)), target)}
     assert not {"mark(i1, UPCAST)", "mark(i2, UPCAST)"} <= log
 
 
 def test_a_tile_has_the_window_that_moves_along_the_reduction() -> None:
     target, shape = replace(CPU, threads=2, registers=32), (200, 8, 8, 32, 3)
-    log = [str(action) for action in heuristic(lower(gradient(*shape)), target)]
+    log = [str(action) for action in cpu_loops(lower(gradient(*shape)), target)]
     assert {"split(i0, 8, UPCAST)", "mark(i3, UPCAST)", "split(r2, 3, UNROLL)", "mark(i1, THREAD)"} <= set(log)
     small = (3, *shape[1:])
     actions = [parse_loop(line) for line in log if "THREAD" not in line and "r0" not in line]
@@ -162,5 +165,5 @@ def test_a_tile_has_the_window_that_moves_along_the_reduction() -> None:
 
 
 def test_where_nothing_of_the_window_can_be_shared_rows_and_vectors_are_the_tile() -> None:
-    log = {str(action) for action in heuristic(lower(gradient(200, 8, 9, 64, 3)), replace(CPU, registers=32))}
+    log = {str(action) for action in cpu_loops(lower(gradient(200, 8, 9, 64, 3)), replace(CPU, registers=32))}
     assert "mark(i3, UPCAST)" not in log  # seven terms in a row are not unrolled evenly

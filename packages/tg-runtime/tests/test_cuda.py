@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tg_codegen import compile_ast
-from tg_codegen.plan.vocabulary import parse
+from tg_codegen.plan.vocabulary import parse_action
 from tg_dtype import dtypes
 from tg_lazy import Context, LazyBuffer, LazyOp, Ops, Storage, ast
 from tg_runtime import CompileError, DeviceError, DeviceUnavailable, OutOfMemory, realize
@@ -500,7 +500,7 @@ def test_more_shared_memory_than_a_kernel_can_declare() -> None:
         x = ast.load(1, f32, ShapeTracker.from_shape((n, n)).permute((1, 0)))
         sink = kernel([(x, n * n)], [(f32, n * n)])
         text = "mark(i1, LOCAL); split(i0, 16, UPCAST); mark(i0, LOCAL); share(0, -)"
-        actions = [parse(part) for part in text.split(";")]
+        actions = [parse_action(part) for part in text.split(";")]
         spec = compile_ast(sink, device.renderer, actions=actions)
         assert ".extern .shared" in spec.src
         runner = CompiledRunner(spec, device)
@@ -527,7 +527,7 @@ def with_vectors(sink: LazyOp) -> CompiledRunner:
     """A runner whose kernel loads and stores four floats at once."""
     device = Device["CUDA"]
     assert device.renderer is not None
-    runner = CompiledRunner(compile_ast(sink, device.renderer, actions=[parse("split(i0, 4, VECTOR)")]), device)
+    runner = CompiledRunner(compile_ast(sink, device.renderer, actions=[parse_action("split(i0, 4, VECTOR)")]), device)
     assert isinstance(runner.program, CUDAProgram)
     assert runner.program.vectors
     return runner

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tg_codegen import Target, compile_ast, parse
+from tg_codegen import Target, compile_ast, parse_action
 from tg_codegen.conformance import Case, cases
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.render import dynamic
@@ -182,7 +182,7 @@ def test_a_product_is_computed_from_shared_memory_in_vectors(arch: str) -> None:
     sink = product(1024, 1024, 512)
     for renderer, compiler in ((CUDARenderer(arch), NVRTCCompiler(arch, cubin=True)),
                                (PTXRenderer(arch), JitLinkCompiler(arch))):
-        spec = compile_ast(sink, renderer, actions=[parse(part) for part in PLAN.split(";")])
+        spec = compile_ast(sink, renderer, actions=[parse_action(part) for part in PLAN.split(";")])
         assembly = compiler.disassemble(compiler.compile(spec.src))
         for instruction in (r"LDG\.E\.(\w+\.)*128", r"LDS\.(\w+\.)*128", r"STG\.E\.(\w+\.)*128", r"BAR\.SYNC"):
             assert re.search(instruction, assembly), f"{type(renderer).__name__}: no {instruction}"
@@ -210,7 +210,7 @@ def test_machine_code_tells_how_much_shared_memory_it_wants() -> None:
     x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((128, 128)).permute((1, 0)))
     sink = kernel([(x, 128 * 128)], [(dtypes.float32, 128 * 128)])
     plan = "mark(i1, LOCAL); split(i0, 16, UPCAST); mark(i0, LOCAL); share(0, -)"
-    actions = [parse(part) for part in plan.split(";")]
+    actions = [parse_action(part) for part in plan.split(";")]
     target = Target(kind="gpu", vector_bytes=16, registers=255, shared_bytes=163 << 10, local_max=1024)
     for renderer, compiler in ((CUDARenderer("sm_80", target), NVRTCCompiler("sm_80", cubin=True)),
                                (PTXRenderer("sm_80", target), JitLinkCompiler("sm_80"))):

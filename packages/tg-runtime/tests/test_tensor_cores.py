@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen import Renderer, compile_ast, parse
+from tg_codegen import Renderer, compile_ast, parse_action
 from tg_codegen.ir.matrix import MMA_TF32, tensor_cores
 from tg_codegen.ir.program import ProgramSpec
 from tg_codegen.ir.uop import UOps
@@ -101,7 +101,7 @@ def test_tiles_of_several_instructions_and_warps(shape: tuple[int, int, int], de
             "split(i0, 16, FRAGMENT_ROWS)", "split(i0, 2, UPCAST)", "split(i0, 2, LOCAL)", "split(r0, 16, CONTRACT)",
             "split(r0, 2, REDUCE)", "share(0, r0)", "share(1, r0)"]  # fmt: skip
     ast = product(dtypes.float16, dtypes.float32, *shape)
-    spec = compile_ast(ast, PTXRenderer("sm_90"), actions=[parse(line) for line in text])
+    spec = compile_ast(ast, PTXRenderer("sm_90"), actions=[parse_action(line) for line in text])
     assert len(instructions(spec)) >= 4
     run(spec, device, dtypes.float16, dtypes.float32, *shape, False)
 

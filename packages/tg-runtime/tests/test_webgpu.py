@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tg_codegen.conformance import Case, Expected, cases, encode
+from tg_codegen.conformance import Case, Expected, cases, encode_buffer
 from tg_codegen.ir.builder import LinearBuilder
 from tg_codegen.render.wgsl import MOST_GROUPS, WGSLRenderer
 from tg_dtype import AddrSpace, dtypes
@@ -289,7 +289,7 @@ def test_more_buffers_than_a_shader_has(gpu: Bench) -> None:
         Expected(d.name, d, [(bool(v) if d is dtypes.bool else type(dtypes.as_const(0, d))(7 * v),) for v in row])
         for row, d in zip(rows, kinds, strict=True)
     ]
-    inputs = [encode([dtypes.as_const(v, d) for v in row], d) for row, d in zip(rows, kinds, strict=True)]
+    inputs = [encode_buffer([dtypes.as_const(v, d) for v in row], d) for row, d in zip(rows, kinds, strict=True)]
     case = Case("scaled", k.uops, want, inputs, [7])
     for buffers in (3, 4, 8):
         text = WGSLRenderer(buffers=buffers).render("scaled", k.uops)
@@ -327,7 +327,7 @@ def test_work_group_memory(gpu: Bench) -> None:
     k.store(out, item, k.alu(Ops.WHERE, k.load(k.after(odd), there), value, k.alu(Ops.NEG, value)))
     numbers = [(i - 8) * 300_000_007 for i in range(16)]
     out_memory, program = gpu.block(bytes(128)), gpu.load("turned", WGSLRenderer().render("turned", k.uops))
-    program(out_memory, gpu.block(bytes(encode(numbers, dtypes.int64))), local_size=(16, 1, 1))
+    program(out_memory, gpu.block(bytes(encode_buffer(numbers, dtypes.int64))), local_size=(16, 1, 1))
     want = [n * n if n % 2 else -n * n for n in reversed(numbers)]
     assert list(memoryview(gpu.content(out_memory, 128)).cast("q")) == want
 

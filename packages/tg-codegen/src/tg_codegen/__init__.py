@@ -9,12 +9,12 @@ from .linear.linearize import linearize
 from .machine.renderer import Renderer
 from .machine.target import Target
 from .nest.lower import LowerError, lower
-from .plan.actions import Action, ActionError, In, Mark, Outermost, Pack, Partial, Share, Split
-from .plan.vocabulary import parse
-from .search.beam import Step, beam_search
+from .plan.actions import Action, ActionError, In, Mark, Outermost, Pack, Share, Split, SplitReduction
+from .plan.vocabulary import parse_action
+from .search.beam import SearchState, beam_search
 
 __all__ = [
     "Action", "ActionError", "BufferParam", "EmitError", "Estimates", "In", "KOp", "LowerError", "Mark", "Outermost",
-    "Pack", "Partial", "ProgramSpec", "Renderer", "Share", "Split", "Step", "Target", "UOp", "UOps", "beam_search",
-    "compile_ast", "interpret", "linearize", "lower", "parse",
+    "Pack", "ProgramSpec", "Renderer", "SearchState", "Share", "Split", "SplitReduction", "Target", "UOp", "UOps",
+    "beam_search", "compile_ast", "interpret", "linearize", "lower", "parse_action",
 ]

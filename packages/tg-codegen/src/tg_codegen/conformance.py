@@ -28,16 +28,16 @@ from .ir.uop import UOp, UOps
 from .machine.renderer import Renderer
 
 
-def encode(values: Sequence[ConstType], dtype: DType) -> bytearray:
+def encode_buffer(values: Sequence[ConstType], dtype: DType) -> bytearray:
     """Numbers as the memory of a buffer.
 
-    >>> encode([1, -1], dtypes.int16).hex()
+    >>> encode_buffer([1, -1], dtypes.int16).hex()
     '0100ffff'
     """
     return bytearray(b"".join(to_bits(v, dtype).to_bytes(dtype.itemsize, "little") for v in values))
 
 
-def decode(raw: bytes | bytearray, dtype: DType) -> list[ConstType]:
+def decode_buffer(raw: bytes | bytearray, dtype: DType) -> list[ConstType]:
     """The numbers in a buffer's memory."""
     size = dtype.itemsize
     return [from_bits(int.from_bytes(raw[i : i + size], "little"), dtype) for i in range(0, len(raw), size)]
@@ -56,7 +56,7 @@ class Expected:
     def wrong(self, raw: bytes | bytearray) -> list[str]:
         """What is wrong with the memory ``raw``, one line for each element."""
         found = []
-        for i, (got, accepted) in enumerate(zip(decode(raw, self.dtype), self.accepted, strict=True)):
+        for i, (got, accepted) in enumerate(zip(decode_buffer(raw, self.dtype), self.accepted, strict=True)):
             if not any(_same(got, want, self.tolerance) for want in accepted):
                 given = f" of {self.inputs[i]}" if self.inputs else ""
                 found.append(f"{self.label} [{i}]{given}: got {got!r}, expected {' or '.join(map(repr, accepted))}")
@@ -181,8 +181,8 @@ def _elementwise_case(ops: tuple[Ops, ...], dtype: DType, lanes: int, relaxed: f
             tolerance = 2e-2 if dtype.bits < 32 else 2e-5
         given, accepted = (_filled(column, lanes) for column in _right(op, dtype))
         outputs.append(Expected(op.name, _result(op, dtype), accepted, tolerance, given))
-    memory = [encode(column, dtype) for column in (first, second, third)]
-    inputs = [*memory, encode(chosen, dtypes.bool), encode(shifts, dtype)]
+    memory = [encode_buffer(column, dtype) for column in (first, second, third)]
+    inputs = [*memory, encode_buffer(chosen, dtypes.bool), encode_buffer(shifts, dtype)]
     return Case(f"alu_{dtype.vec(lanes).name}", k.uops, outputs, inputs)
 
 
@@ -270,7 +270,7 @@ def cast_case(supported: tuple[DType, ...], src: DType, lanes: int) -> Case:
         *(Expected(f"cast to {d}", d, _filled(_casts(src, d), lanes), 0.0, given) for d in supported),
         *(Expected(f"bitcast to {d}", d, [(bitcast_scalar(v, src, d),) for v in values], 0.0, given) for d in same),
     ]
-    return Case(f"cast_{src.vec(lanes).name}", k.uops, outputs, [encode(values, src)])
+    return Case(f"cast_{src.vec(lanes).name}", k.uops, outputs, [encode_buffer(values, src)])
 
 
 @cache
@@ -290,7 +290,7 @@ def chosen_case(supported: tuple[DType, ...], src: DType, lanes: int) -> Case:
             k.store(out, i, k.bitcast(chosen, dst))
     kept = [instead if v == 0 else v for v in values]
     outputs = [_exactly(f"bits as {d}", d, [bitcast_scalar(v, src, d) for v in kept]) for d in same]
-    return Case(f"chosen_{src.vec(lanes).name}", k.uops, outputs, [encode(values, src)])
+    return Case(f"chosen_{src.vec(lanes).name}", k.uops, outputs, [encode_buffer(values, src)])
 
 
 def _beside(dtype: DType, src: DType) -> bool:
@@ -334,7 +334,7 @@ def memory_cases(lanes: int) -> Iterator[Case]:
         inside = k.alu(Ops.AND, k.alu(Ops.CMPLT, k.const(-1), at), k.alu(Ops.CMPLT, at, k.const(n)))
         k.store(out, i, k.load(a, at, 1, inside, k.const(-1.0, f32)))
     padded = [-1.0, -1.0, *numbers, -1.0, -1.0]
-    yield Case("padded", k.uops, [_exactly("out", f32, padded)], [encode(numbers, f32)])
+    yield Case("padded", k.uops, [_exactly("out", f32, padded)], [encode_buffer(numbers, f32)])
 
     k = LinearBuilder()
     out, a = k.param(0, f32), k.param(1, f32)
@@ -345,7 +345,7 @@ def memory_cases(lanes: int) -> Iterator[Case]:
         over = k.alu(Ops.CMPLT, k.const(0.0, f32), k.load(a, k.const(number)))
         k.store(out, k.const(number), k.alu(Ops.WHERE, over, k.const(yes, f32), k.const(no, f32)))
     selected = [pair[sign < 0] for pair, sign in zip(choices, signs, strict=True)]
-    yield Case("constants", k.uops, [_exactly("out", f32, selected)], [encode(signs, f32)])
+    yield Case("constants", k.uops, [_exactly("out", f32, selected)], [encode_buffer(signs, f32)])
 
     k = LinearBuilder()
     out, a, gates = k.param(0, f32), k.param(1, f32), k.param(2, dtypes.bool)
@@ -356,7 +356,7 @@ def memory_cases(lanes: int) -> Iterator[Case]:
     # Any nonzero byte is true.
     raw = bytes((0x80, 1, 0, 2)[i % 4] if i >= lanes else 1 for i in range(n))
     want = [0.0 if v == 2.5 else 2 * v if g else -2.0 for v, g in zip(numbers, raw, strict=True)]
-    yield Case("gated_lanes", k.uops, [_exactly("out", f32, want)], [encode(numbers, f32), raw])
+    yield Case("gated_lanes", k.uops, [_exactly("out", f32, want)], [encode_buffer(numbers, f32), raw])
 
     k = LinearBuilder()
     out, a = k.param(0, i32), k.param(1, i32)
@@ -367,7 +367,7 @@ def memory_cases(lanes: int) -> Iterator[Case]:
         k.store(out, i, x, k.alu(Ops.CMPLT, i, k.const(3 * lanes)))
     integers = list(range(100, 100 + n))
     want = [integers[i] if i < lanes else 7 if i < 3 * lanes else 0 for i in range(n)]
-    yield Case("gated_blocks", k.uops, [_exactly("out", i32, want)], [encode(integers, i32)], [lanes])
+    yield Case("gated_blocks", k.uops, [_exactly("out", i32, want)], [encode_buffer(integers, i32)], [lanes])
 
     k = LinearBuilder()
     out, a, flags = k.param(0, f32), k.param(1, f32), k.param(2, dtypes.bool)
@@ -391,7 +391,7 @@ def memory_cases(lanes: int) -> Iterator[Case]:
     swap = {1: 2, 2: 1}
     uops = _renumber(k.uops, swap)
     outputs = [_exactly("out", f32, want), _exactly("flags", dtypes.bool, want_flags)]
-    yield Case("lanes", uops, outputs, [encode(numbers, f32)])
+    yield Case("lanes", uops, outputs, [encode_buffer(numbers, f32)])
 
     k = LinearBuilder()
     out, flags, a = k.param(0, i32), k.param(1, dtypes.bool), k.param(2, i32)
@@ -414,7 +414,7 @@ def memory_cases(lanes: int) -> Iterator[Case]:
         want_ints += [*pairs[:lanes], *(v + high[0] for v in swapped[lanes:])]
         want_flags += [*(v % 2 == 1 for v in reversed(pairs[:lanes])), *[high[-1] % 2 == 1] * lanes]
     outputs = [_exactly("out", i32, want_ints), _exactly("flags", dtypes.bool, want_flags)]
-    yield Case("shuffles", k.uops, outputs, [encode(integers, i32)])
+    yield Case("shuffles", k.uops, outputs, [encode_buffer(integers, i32)])
 
     k = LinearBuilder()
     out, a = k.param(0, i32), k.param(1, i32)
@@ -429,7 +429,7 @@ def memory_cases(lanes: int) -> Iterator[Case]:
         turned_at = k.alu(Ops.SUB, k.const(n - 1), j)
         k.store(out, j, k.alu(Ops.WHERE, k.load(known, turned_at), k.const(-1), k.load(ready, turned_at)))
     want_ints = [-1 if v < 103 else v * v for v in reversed(integers)]
-    yield Case("private_array", k.uops, [_exactly("out", i32, want_ints)], [encode(integers, i32)])
+    yield Case("private_array", k.uops, [_exactly("out", i32, want_ints)], [encode_buffer(integers, i32)])
 
     k = LinearBuilder()
     out = k.param(0, dtypes.int64)
@@ -474,7 +474,7 @@ def tail_case(supported: tuple[DType, ...], src: DType, lanes: int) -> Case:
                     want[2 * lanes * number + lane] = cast_scalar(values[lanes * number + lane], src, dst)
         outputs.append(_exactly(f"as {dst}", dst, want))
     initial = {slot: bytes([_UNTOUCHED]) * (size * dst.itemsize) for slot, dst in enumerate(supported)}
-    return Case(f"tails_{src.vec(lanes).name}", k.uops, outputs, [encode(values, src)], initial=initial)
+    return Case(f"tails_{src.vec(lanes).name}", k.uops, outputs, [encode_buffer(values, src)], initial=initial)
 
 
 def _renumber(uops: Sequence[UOp], slots: dict[int, int]) -> list[UOp]:
@@ -503,7 +503,7 @@ def loop_cases(lanes: int) -> Iterator[Case]:
             k.assign(total, k.alu(Ops.ADD, total, k.load(a, at)))
         k.store(out, row, k.read(total))
     want: list[ConstType] = [sum(numbers[6 * r : 6 * r + 6]) for r in range(4)]
-    yield Case("row_sums", k.uops, [_exactly("out", f32, want)], [encode(numbers, f32)])
+    yield Case("row_sums", k.uops, [_exactly("out", f32, want)], [encode_buffer(numbers, f32)])
 
     k = LinearBuilder()
     out, where, a = k.param(0, f32), k.param(1, i32), k.param(2, f32)
@@ -517,7 +517,7 @@ def loop_cases(lanes: int) -> Iterator[Case]:
     k.store(where, k.const(0), k.read(at_best))
     top = max(numbers)
     outputs = [_exactly("max", f32, [top]), _exactly("argmax", i32, [numbers.index(top)])]
-    yield Case("argmax", k.uops, outputs, [encode(numbers, f32)])
+    yield Case("argmax", k.uops, outputs, [encode_buffer(numbers, f32)])
 
     k = LinearBuilder()
     out, a = k.param(0, f32), k.param(1, f32)
@@ -529,7 +529,8 @@ def loop_cases(lanes: int) -> Iterator[Case]:
     after = k.read(running)
     k.store(out, k.const(0), before)
     k.store(out, k.const(1), after)
-    yield Case("snapshot", k.uops, [_exactly("out", f32, [sum(numbers), 2 * sum(numbers)])], [encode(numbers, f32)])
+    wanted = _exactly("out", f32, [sum(numbers), 2 * sum(numbers)])
+    yield Case("snapshot", k.uops, [wanted], [encode_buffer(numbers, f32)])
 
     k = LinearBuilder()
     out, a = k.param(0, f32), k.param(1, f32)
@@ -540,7 +541,7 @@ def loop_cases(lanes: int) -> Iterator[Case]:
     k.store(out, k.const(0), k.read(lane_sum))
     data = [float(i % 5) for i in range(n)]
     want = [2.0 * sum(data[lane::lanes]) for lane in range(lanes)]
-    yield Case("lane_sums", k.uops, [_exactly("out", f32, want)], [encode(data, f32)])
+    yield Case("lane_sums", k.uops, [_exactly("out", f32, want)], [encode_buffer(data, f32)])
 
     k = LinearBuilder()
     out, a = k.param(0, i32), k.param(1, i32)
@@ -551,7 +552,7 @@ def loop_cases(lanes: int) -> Iterator[Case]:
     integers: list[ConstType] = list(range(-8, 8))
     want = [int(integers[at] / 13) if 2 <= at < 13 and at % 3 else 0 for at in range(16)]
     # Variables are passed sorted by name: "stop" before "t1".
-    yield Case("branches", k.uops, [_exactly("out", i32, want)], [encode(integers, i32)], [13, 2])
+    yield Case("branches", k.uops, [_exactly("out", i32, want)], [encode_buffer(integers, i32)], [13, 2])
 
     k = LinearBuilder()
     out = k.param(0, i32)

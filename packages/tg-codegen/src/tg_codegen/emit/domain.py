@@ -13,7 +13,7 @@ from ..nest.trim import conditions
 from .index import below
 
 
-class Domain:
+class IterationDomain:
     """The iteration space of one nest.
 
     Attributes:

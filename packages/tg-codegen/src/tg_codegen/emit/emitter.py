@@ -28,7 +28,7 @@ from ..nest.nest import GATHERED, Axis, Nest, Node, Stage
 from ..nest.spec import GRID, Kind, NodeOp
 from ..nest.windows import windowed
 from .access import Access
-from .domain import Domain
+from .domain import IterationDomain
 from .known import Known
 from .launch import Launch
 from .loops import Loops
@@ -65,7 +65,7 @@ class Emitter:
         self.target, self.symbols, self.launch, self.params, self.top = target, symbols, launch, params, top
         self.staged: Mapping[Node, Stage] = {s.node: s for s in nest.stages}
         self.known = Known(nest)
-        self.domain = Domain(nest)
+        self.domain = IterationDomain(nest)
         self.spans = Spans(self.domain)
         self.loops = Loops(self.domain, symbols, launch, self.known, target)
         self.access = Access(symbols, frozenset(params[slot] for slot in nest.streams))

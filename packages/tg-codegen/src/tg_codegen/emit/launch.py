@@ -9,7 +9,7 @@ from tg_shape import Variable, sint
 
 from ..ir.errors import EmitError
 from ..machine.target import Target
-from ..nest.launch_shape import groups, items
+from ..nest.launch_shape import group_shape, item_shape
 from ..nest.nest import Nest
 from ..nest.spec import FRAGMENT
 from .symbols import Symbols
@@ -46,7 +46,7 @@ def launch(nest: Nest, target: Target, symbols: Symbols) -> Launch:
       EmitError: if the loops do not fit into the indices that the target has.
     """
     try:
-        layouts = {"gidx": groups(nest, target.global_max), "lidx": items(nest, target.warp)}
+        layouts = {"gidx": group_shape(nest, target.global_max), "lidx": item_shape(nest, target.warp)}
     except ValueError as error:
         raise EmitError(str(error)) from None
     counters: dict[str, sint] = {}

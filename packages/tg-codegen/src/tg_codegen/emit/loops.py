@@ -17,7 +17,7 @@ from ..machine.target import Target
 from ..nest.env import Env
 from ..nest.nest import Axis
 from ..nest.spec import FRAGMENT, LANE, UNROLLED, Kind
-from .domain import Domain, fixed
+from .domain import IterationDomain, fixed
 from .known import Known
 from .launch import Launch
 from .scope import Block, Context
@@ -30,7 +30,7 @@ Body = Callable[[Context], None]
 class Loops:
     """Opens the loops of one nest."""
 
-    def __init__(self, domain: Domain, symbols: Symbols, launch: Launch, known: Known, target: Target) -> None:
+    def __init__(self, domain: IterationDomain, symbols: Symbols, launch: Launch, known: Known, target: Target) -> None:
         self.domain, self.symbols, self.launch, self.known, self.target = domain, symbols, launch, known, target
 
     def run(self, axis: Axis, span: Span, context: Context, body: Body) -> None:

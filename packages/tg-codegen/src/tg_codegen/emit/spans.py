@@ -14,7 +14,7 @@ from ..nest.env import Env
 from ..nest.interior import LEAST_INTERIOR, interior, settled
 from ..nest.nest import Axis
 from ..nest.spec import Kind
-from .domain import Domain
+from .domain import IterationDomain
 from .index import below
 
 RIM = 4
@@ -43,7 +43,7 @@ class Span:
 class Spans:
     """The spans of one nest's loops."""
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: IterationDomain) -> None:
         self.domain = domain
         self._interiors: dict[Variable, tuple[tuple[int, int] | None, bool]] = {}
         self._parted: Variable | None = None

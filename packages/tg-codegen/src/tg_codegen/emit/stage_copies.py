@@ -20,7 +20,7 @@ from .known import StageMemory
 from .scope import Block, Context
 from .tiles import part
 from .transpose import transpose
-from .vectors import joined, turned, woven
+from .vectors import concatenated, turned, woven
 from .whole import Whole
 
 COPY_LANES = 16
@@ -179,7 +179,7 @@ class StageCopies:
             return
         pointer = self.whole.params[node.arg[0]]
         rows = self.whole.tiles.rows(pointer, node.dtype, index, valid, lane, copy)
-        vectors = [joined(rows[first::width]) for first in range(width)]
+        vectors = [concatenated(rows[first::width]) for first in range(width)]
         if contract is not None:
             for column, place in zip(transpose(vectors, count), places, strict=True):
                 self.put_terms(column, memory, contract, place)

@@ -18,10 +18,10 @@ from ..nest.env import Env
 from ..nest.nest import Axis
 from ..nest.spec import UNROLLED
 from .access import Access
-from .domain import Domain, fixed
+from .domain import IterationDomain, fixed
 from .known import Key
 from .loops import Loops
-from .vectors import dealt, joined, turned
+from .vectors import concatenated, dealt, turned
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TransposedTile:
 class Tiles:
     """Access to tiles of one nest."""
 
-    def __init__(self, domain: Domain, loops: Loops, access: Access) -> None:
+    def __init__(self, domain: IterationDomain, loops: Loops, access: Access) -> None:
         self.domain, self.loops, self.access, self.symbols = domain, loops, access, access.symbols
         self._columns: dict[Key, list[UOp]] = {}
 
@@ -95,7 +95,7 @@ class Tiles:
             start = substitute(index, {lane: 0, copy: 0})
             return dealt([self.access.read(pointer, dtype.vec(lanes), start + n * lanes, valid) for n in range(width)])
         rows = self.rows(pointer, dtype, index, valid, lane, copy)
-        return turned([joined(rows[number::width]) for number in range(width)])
+        return turned([concatenated(rows[number::width]) for number in range(width)])
 
     def rows(
         self, pointer: UOp, dtype: DType, index: sint, valid: sint, lane: Variable, copy: Variable

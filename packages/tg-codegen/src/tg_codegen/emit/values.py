@@ -9,7 +9,7 @@ from tg_shape import sint, substitute, toposort
 from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps, const
 from ..nest.env import Env
-from ..nest.nest import Nest, Node, is_alu
+from ..nest.nest import Nest, Node, is_elementwise
 from ..nest.spec import NodeOp
 from .gathers import Gathers
 from .index import index_dtype
@@ -80,7 +80,7 @@ class Values:
             product = next((s for s in node.src if s.op is Ops.MUL and s not in self.whole.staged), None)
             if product is not None:
                 other = node.src[1 - node.src.index(product)]
-                return multiply_add(*(self.operand(s, env) for s in (*product.src, other)))
+                return fused_multiply_add(*(self.operand(s, env) for s in (*product.src, other)))
         src = [self.operand(s, env) for s in node.src]
         if op is NodeOp.GATHER:
             return self.gathers.value(node, src[0], src[1:], env, context)
@@ -92,7 +92,7 @@ class Values:
             lanes = max(lanes, valid.dtype.count)
             return valid.broadcast(lanes).alu(
                 Ops.WHERE, src[0].broadcast(lanes), const(0, node.dtype).broadcast(lanes))
-        if not is_alu(node):
+        if not is_elementwise(node):
             raise EmitError(f"{node!r} cannot be emitted")
         dtype = node.dtype if lanes == 1 else node.dtype.vec(lanes)
         return UOp(op, dtype, tuple(s.broadcast(lanes) for s in src))
@@ -122,7 +122,7 @@ class Values:
         context.block.effects.append(UOp(UOps.PREFETCH, dtypes.void, (pointer, place)))
 
 
-def multiply_add(x: UOp, y: UOp, other: UOp) -> UOp:
+def fused_multiply_add(x: UOp, y: UOp, other: UOp) -> UOp:
     """``x * y + other``, rounded once."""
     lanes = max(x.dtype.count, y.dtype.count, other.dtype.count)
     return x.broadcast(lanes).alu(Ops.MULACC, y.broadcast(lanes), other.broadcast(lanes))

@@ -11,7 +11,7 @@ from ..ir.uop import UOp, const, shuffle, vectorize
 from .transpose import transpose
 
 
-def joined(vectors: Sequence[UOp]) -> UOp:
+def concatenated(vectors: Sequence[UOp]) -> UOp:
     """Vectors one behind the other."""
     if len(vectors) & (len(vectors) - 1):
         return vectorize(*(vector.gep(n) for vector in vectors for n in range(vector.dtype.count)))

@@ -10,7 +10,7 @@ from ..machine.target import Target
 from ..nest.env import Env
 from ..nest.nest import Nest, Node, Stage
 from .access import Access
-from .domain import Domain
+from .domain import IterationDomain
 from .known import Known
 from .launch import Launch
 from .loops import Loops
@@ -47,7 +47,7 @@ class Whole(Protocol):
     top: Block
     staged: Mapping[Node, Stage]
     known: Known
-    domain: Domain
+    domain: IterationDomain
     spans: Spans
     loops: Loops
     access: Access

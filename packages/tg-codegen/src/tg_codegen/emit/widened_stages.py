@@ -14,7 +14,7 @@ from tg_dtype import AddrSpace
 from tg_shape import coefficient, sint
 
 from ..ir.uop import UOp, UOps
-from ..nest.nest import Axis, Node, is_alu
+from ..nest.nest import Axis, Node, is_elementwise
 from ..nest.spec import SERIAL, Kind, NodeOp
 from .domain import fixed
 from .known import StageMemory
@@ -97,7 +97,7 @@ def converted(node: Node) -> Node | None:
     here = node
     while here.op is not NodeOp.LOAD:
         varying = [s for s in here.src if s.op is not NodeOp.CONST]
-        if not is_alu(here) or len(varying) != 1:
+        if not is_elementwise(here) or len(varying) != 1:
             return None
         here = varying[0]
     return None if here is node else here

@@ -16,7 +16,7 @@ from typing import Final
 
 from tg_dtype import DType, dtypes
 
-from .matrix import Fragment, MatrixInstruction, Step
+from .matrix import Fragment, MatrixInstruction, Offset
 
 F16, BF16, F32, I8, U8, I32 = (
     dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.int8, dtypes.uint8, dtypes.int32)  # fmt: skip
@@ -60,7 +60,7 @@ def _product(
     first = Fragment(tuple((0, s) for s in _bits(each)), (*((s, 0) for s in _BESIDE), *((0, s) for s in parts)))
     second = Fragment(tuple((s, 0) for s in _bits(each)), (*((0, s) for s in _BESIDE), *((s, 0) for s in parts)))
     rows = _SIDE // groups
-    down: tuple[Step, ...] = tuple((s * spread, 0) for s in _bits(rows))
+    down: tuple[Offset, ...] = tuple((s * spread, 0) for s in _bits(rows))
     between = 1 if spread > 1 else rows
     total = Fragment(down, (*((0, s) for s in _BESIDE), *((s * between, 0) for s in _bits(groups))))
     return MatrixInstruction(name, a, b, acc, (_SIDE, _SIDE, k), (first, second, total), lanes)

@@ -15,7 +15,7 @@ from typing import Final
 from tg_dtype import DType, dtypes
 from tg_shape import sint
 
-Step = tuple[int, int]  # rows and columns
+Offset = tuple[int, int]  # rows and columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Fragment:
       threads: the step of each bit of the thread's number.
     """
 
-    elements: tuple[Step, ...]
-    threads: tuple[Step, ...] = ()
+    elements: tuple[Offset, ...]
+    threads: tuple[Offset, ...] = ()
 
     @property
     def count(self) -> int:

@@ -22,14 +22,14 @@ from ..ir.uop import UOp, UOps
 from .linearize import linearize
 
 Lanes = tuple[ConstType, ...]
-Step = Callable[["_Item"], "int | None"]
+Instruction = Callable[["_Item"], "int | None"]
 
 
 class KernelFault(RuntimeError):
     """A kernel did what it must not; the message names the node and what it touched."""
 
 
-def scaled(x: float, n: float) -> float:
+def ldexp(x: float, n: float) -> float:
     """``x * 2**n``; infinity where that does not fit."""
     try:
         return math.ldexp(x, int(n))
@@ -161,7 +161,7 @@ class _Program:
                 self.end[at] = open_at.pop()
         if open_at:
             raise KernelFault(f"{uops[open_at[-1]]!r} is not closed")
-        self.steps: list[Step | None] = []
+        self.steps: list[Instruction | None] = []
         for at, u in enumerate(uops):  # a value may stand in several blocks: its users mean the one before them
             self.place[u] = at
             self.steps.append(self._step(at, u))
@@ -178,7 +178,7 @@ class _Program:
             goto = step(item)
             at = at + 1 if goto is None else goto
 
-    def _step(self, at: int, u: UOp) -> Step | None:
+    def _step(self, at: int, u: UOp) -> Instruction | None:
         src = [self._operand(u, s) for s in u.src if s.op not in POINTERS]
         count, scalar = u.dtype.count, u.dtype.scalar()
         if isinstance(u.op, Ops):
@@ -229,7 +229,7 @@ class _Program:
             def scale(item: _Item) -> None:
                 values, powers = (item.registers[s] for s in src)
                 item.registers[at] = tuple([
-                    truncate(scaled(float(x), float(n)), scalar) for x, n in zip(values, powers, strict=True)])
+                    truncate(ldexp(float(x), float(n)), scalar) for x, n in zip(values, powers, strict=True)])
 
             return scale
         if u.op is UOps.VECTORIZE:
@@ -245,27 +245,27 @@ class _Program:
             raise KernelFault(f"{u!r} uses {s!r}, which does not stand before it")
         return self.place[s]
 
-    def _set(self, at: int, value: Lanes) -> Step:
+    def _set(self, at: int, value: Lanes) -> Instruction:
         def step(item: _Item) -> None:
             item.registers[at] = value
 
         return step
 
-    def _move(self, source: int, target: int, lanes: tuple[int, ...]) -> Step:
+    def _move(self, source: int, target: int, lanes: tuple[int, ...]) -> Instruction:
         def step(item: _Item) -> None:
             value = item.registers[source]
             item.registers[target] = tuple([value[lane] for lane in lanes])
 
         return step
 
-    def _shuffle(self, sources: list[int], target: int, lanes: tuple[int, ...]) -> Step:
+    def _shuffle(self, sources: list[int], target: int, lanes: tuple[int, ...]) -> Instruction:
         def step(item: _Item) -> None:
             value = [lane for source in sources for lane in item.registers[source]]
             item.registers[target] = tuple([value[lane] for lane in lanes])
 
         return step
 
-    def _matrix(self, at: int, u: UOp, src: list[int]) -> Step:
+    def _matrix(self, at: int, u: UOp, src: list[int]) -> Instruction:
         instruction = u.arg
         if instruction.threads > 1:
             raise KernelFault(f"{u!r}: {instruction.name} is done by {instruction.threads} threads together")
@@ -289,7 +289,7 @@ class _Program:
 
         return step
 
-    def _loop(self, at: int, u: UOp, src: list[int]) -> Step:
+    def _loop(self, at: int, u: UOp, src: list[int]) -> Instruction:
         opening = u.op is UOps.RANGE
         counter = u if opening else u.src[0]
         first = at if opening else self.end[at]
@@ -307,7 +307,7 @@ class _Program:
 
         return step
 
-    def _alu(self, at: int, u: UOp, src: list[int]) -> Step:
+    def _alu(self, at: int, u: UOp, src: list[int]) -> Instruction:
         function = scalar_function(u, self.fused)
         if len(src) == 1:
             only = src[0]
@@ -323,7 +323,7 @@ class _Program:
 
         return step
 
-    def _load(self, at: int, u: UOp, src: list[int]) -> Step:
+    def _load(self, at: int, u: UOp, src: list[int]) -> Instruction:
         base, count = pointer_base(u.src[0]), u.dtype.count
         index, *gated = src
 
@@ -346,7 +346,7 @@ class _Program:
 
         return load
 
-    def _store(self, u: UOp, src: list[int]) -> Step:
+    def _store(self, u: UOp, src: list[int]) -> Instruction:
         base = pointer_base(u.src[0])
         index, value, *gated = src
 

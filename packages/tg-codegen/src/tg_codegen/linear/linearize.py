@@ -28,7 +28,7 @@ from tg_lazy import Ops
 from ..ir.facts import pointer_base
 from ..ir.spec import BLOCKS, EFFECTS, LEAVES
 from ..ir.uop import UOp, UOps
-from .placement import Block, LinearizeError, Placement
+from .placement import LinearBlock, LinearizeError, Placement
 
 
 def _constants(uops: list[UOp]) -> list[UOp]:
@@ -63,10 +63,10 @@ class _Emitter:
         self.done: dict[UOp, UOp] = {}
         self.early: set[UOp] = set()
         self.ifs = 0
-        self.assigned: set[tuple[Block, UOp]] = set()
+        self.assigned: set[tuple[LinearBlock, UOp]] = set()
         # What is to be read before it is overwritten, by block and state, then by what its place is counted from.
-        self.pending: dict[tuple[Block, UOp], dict[UOp | None, list[UOp]]] = {}
-        self.at: dict[tuple[Block, UOp, UOp | None, int], list[UOp]] = {}
+        self.pending: dict[tuple[LinearBlock, UOp], dict[UOp | None, list[UOp]]] = {}
+        self.at: dict[tuple[LinearBlock, UOp, UOp | None, int], list[UOp]] = {}
         self.waits_for: dict[UOp, UOp] = {}
         for u in placed.order:
             if u.op in EFFECTS:

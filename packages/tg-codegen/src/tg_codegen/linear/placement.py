@@ -24,28 +24,28 @@ class LinearizeError(InvalidIR):
     """The structured form has no order of execution; the message names the node."""
 
 
-class Block:
+class LinearBlock:
     """A body: the kernel's, a LOOP's or an IF's. ``path`` has the bits of this block and of those around it."""
 
     __slots__ = ("bit", "depth", "effect", "live_in", "parent", "path")
 
-    parent: Block | None
+    parent: LinearBlock | None
     depth: int
     path: int
 
-    def __init__(self, effect: UOp, parent: Block | None, number: int) -> None:
+    def __init__(self, effect: UOp, parent: LinearBlock | None, number: int) -> None:
         self.effect = effect
         self.bit = 1 << number
         self.live_in: dict[UOp, None] = {}
         self.attach(parent)
 
-    def attach(self, parent: Block | None) -> None:
+    def attach(self, parent: LinearBlock | None) -> None:
         """Puts the block into another one."""
         self.parent = parent
         self.depth = parent.depth + 1 if parent else 0
         self.path = self.bit | (parent.path if parent else 0)
 
-    def around(self) -> list[Block]:
+    def around(self) -> list[LinearBlock]:
         """This block and those around it, innermost first."""
         found = [self]
         while found[-1].parent is not None:
@@ -53,7 +53,7 @@ class Block:
         return found
 
 
-def _common(a: Block | None, b: Block) -> Block:
+def _common(a: LinearBlock | None, b: LinearBlock) -> LinearBlock:
     """The innermost block around both."""
     if a is None or a is b:
         return b
@@ -95,13 +95,13 @@ class Placement:
 
     def __init__(self, sink: UOp) -> None:
         self.order = sink.toposort()
-        self.block: dict[UOp, Block] = {}
-        self.body: dict[UOp, Block] = {}
-        self.of_range: dict[UOp, Block] = {}
-        self.listed: dict[UOp, list[Block]] = {}
+        self.block: dict[UOp, LinearBlock] = {}
+        self.body: dict[UOp, LinearBlock] = {}
+        self.of_range: dict[UOp, LinearBlock] = {}
+        self.listed: dict[UOp, list[LinearBlock]] = {}
         self.registers: dict[UOp, tuple[UOp, ...]] = {}
         self.bounds = Bounds()
-        self.root = Block(sink, None, 0)
+        self.root = LinearBlock(sink, None, 0)
         self._blocks = 1
         self._place_late()
         self._collect_writes(sink)
@@ -116,7 +116,7 @@ class Placement:
                 late[u] = self.root
                 self._list(u.src, self.root)
             elif u.op in BLOCKS:
-                body = self.body[u] = Block(u, late[u], self._blocks)
+                body = self.body[u] = LinearBlock(u, late[u], self._blocks)
                 self._blocks += 1
                 self._list(u.src[1:], body)
                 if u.op is UOps.IF:
@@ -133,7 +133,7 @@ class Placement:
             else:
                 self._meet(u.src, late[u])
 
-    def _list(self, effects: tuple[UOp, ...], block: Block) -> None:
+    def _list(self, effects: tuple[UOp, ...], block: LinearBlock) -> None:
         for effect in effects:
             if effect.op not in EFFECTS:
                 raise LinearizeError(f"{effect!r} is not an effect, yet {block.effect!r} lists it")
@@ -142,7 +142,7 @@ class Placement:
                 raise LinearizeError(f"{effect!r} is listed twice")
         self._meet(effects, block)
 
-    def _meet(self, nodes: tuple[UOp, ...], block: Block) -> None:
+    def _meet(self, nodes: tuple[UOp, ...], block: LinearBlock) -> None:
         known = self.block
         for node in nodes:
             before = known.get(node)
@@ -213,7 +213,7 @@ class Placement:
         low, high = self.bounds(u)
         return low > 0 or high < 0
 
-    def _writer(self, block: Block, state: UOp, own: int) -> int:
+    def _writer(self, block: LinearBlock, state: UOp, own: int) -> int:
         """The innermost block around that writes ``state`` more than ``own`` times."""
         for b in block.around():
             if self.writes[b.effect].get(state, 0) > own:
@@ -224,7 +224,7 @@ class Placement:
         """How often effects that move along with what waits for them write ``state``."""
         return sum(self.writes.get(e, {}).get(state, 0) for e in effects if e not in self.listed)
 
-    def _guard(self, block: Block) -> int:
+    def _guard(self, block: LinearBlock) -> int:
         """The innermost block around whose body may not run."""
         for b in block.around():
             if b.effect.op is UOps.IF or (b.effect.op is UOps.LOOP and not self._runs(b.effect.src[0])):
@@ -261,7 +261,7 @@ class Placement:
                 self._meet(u.src, block)
         self._find_live_in()
 
-    def _hoist(self, u: UOp, block: Block) -> Block:
+    def _hoist(self, u: UOp, block: LinearBlock) -> LinearBlock:
         best, need = block, self.need[u]
         while block.parent is not None and not need & block.bit:
             if block.effect.op is UOps.LOOP:
@@ -269,7 +269,7 @@ class Placement:
             block = block.parent
         return best
 
-    def _misplaced(self, u: UOp, block: Block) -> None:
+    def _misplaced(self, u: UOp, block: LinearBlock) -> None:
         missing = self.need[u] & ~block.path
         for body in self.body.values():
             if body.bit & missing:
@@ -288,7 +288,7 @@ class Placement:
                 if u.op in BLOCKS and self.listed.get(s, (None,))[0] is self.body[u]:
                     continue
                 for home in self.listed.get(u, (self.block[u],)):  # an effect may stand in several blocks
-                    inner: Block | None = home
+                    inner: LinearBlock | None = home
                     while inner is not None and inner is not at and inner.parent is not at:
                         inner = inner.parent
                     if inner is None:

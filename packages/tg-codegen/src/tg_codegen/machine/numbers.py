@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Number(NamedTuple):
+class Quantity(NamedTuple):
     """A field of a model, for people.
 
     Attributes:
@@ -34,7 +34,7 @@ def number(value: T, unit: str, meaning: str, source: str) -> T:
     return made
 
 
-def numbers(model: type[Any]) -> Iterator[Number]:
+def numbers(model: type[Any]) -> Iterator[Quantity]:
     """The numbers of a model, in the order in which they stand there.
 
     Raises:
@@ -44,4 +44,4 @@ def numbers(model: type[Any]) -> Iterator[Number]:
     for each in found:
         if each.default is MISSING or not {"unit", "meaning", "source"} <= each.metadata.keys():
             raise ValueError(f"{model.__name__}.{each.name} has no default, unit or source: declare it by number(…)")
-        yield Number(each.name, each.default, **each.metadata)
+        yield Quantity(each.name, each.default, **each.metadata)

@@ -97,13 +97,24 @@ class Target:
         return next((found.threads for found in self.matrices if found.threads > 1), WARP)
 
     @property
-    def row_bytes(self) -> int:
-        """Most bytes of a row that one thread keeps from part to part of a kernel; work-items keep what registers hold.
+    def keeps_rows(self) -> bool:
+        """Whether a thread keeps rows in scratch from part to part of a kernel; work-items keep what registers hold.
 
-        >>> Target(kind="gpu").row_bytes
-        0
+        >>> Target(kind="gpu").keeps_rows
+        False
         """
-        return 0 if self.grid else self.scratch_bytes
+        return not self.grid
+
+    @property
+    def walks_memory(self) -> bool:
+        """Whether a thread walks memory by itself: the order of its loops, and walks that overlap, then decide.
+
+        Of work-items the machine runs others while some wait, in an order of its own.
+
+        >>> Target(kind="gpu").walks_memory
+        False
+        """
+        return not self.grid
 
     @property
     def alu_bytes(self) -> int:

@@ -30,14 +30,14 @@ def join_dimensions(nest: Nest) -> Nest:
     while changed:
         changed = False
         for first, second in zip(nest.axes, nest.axes[1:], strict=False):
-            joined = join(nest, first, second)
+            joined = join_pair(nest, first, second)
             if joined is not None:
                 nest, changed = joined, True
                 break
     return nest
 
 
-def join(nest: Nest, outer: Axis, inner: Axis) -> Nest | None:
+def join_pair(nest: Nest, outer: Axis, inner: Axis) -> Nest | None:
     """The nest with two dimensions made one, or None where an access or a symbolic extent forbids it."""
     if outer.kind is not inner.kind or not (isinstance(outer.extent, int) and isinstance(inner.extent, int)):
         return None
@@ -48,15 +48,15 @@ def join(nest: Nest, outer: Axis, inner: Axis) -> Nest | None:
     for node in nest.nodes():
         if node.op is NodeOp.REDUCE and (a in node.arg[1]) is not (b in node.arg[1]):
             return None
-    if any(not walks(index, valid, a, b, width) for index, valid in accesses(nest)):
+    if any(not walks_linearly(index, valid, a, b, width) for index, valid in accesses(nest)):
         return None
     extent = outer.extent * width
     joined = Root(Variable(f"{a.name}{b.name}", 0, extent - 1), extent, nest.roots[a].reduce)
     # every access walks them as one; the joined dimension keeps a's place among the roots
-    return replaced(nest, {a: (joined,), b: ()}, {a: 0, b: joined.var}, inner.name)
+    return over_dimensions(nest, {a: (joined,), b: ()}, {a: 0, b: joined.var}, inner.name)
 
 
-def walks(index: sint, valid: sint, a: Variable, b: Variable, width: int) -> bool:
+def walks_linearly(index: sint, valid: sint, a: Variable, b: Variable, width: int) -> bool:
     """Whether an access depends on a and b only through ``a*width + b``, linearly."""
     if isinstance(valid, Expr) and valid.variables() & {a, b}:
         return False
@@ -151,10 +151,10 @@ def cut(nest: Nest, root: Root, width: int) -> Nest:
     outer = Root(Variable(f"{root.var.name}o", 0, count - 1), count, root.reduce)
     inner = Root(Variable(f"{root.var.name}i", 0, width - 1), width, root.reduce)
     name = next(a.name for a in nest.axes if a.root is root.var)
-    return replaced(nest, {root.var: (outer, inner)}, {root.var: outer.var * width + inner.var}, name)
+    return over_dimensions(nest, {root.var: (outer, inner)}, {root.var: outer.var * width + inner.var}, name)
 
 
-def replaced(nest: Nest, into: Mapping[Variable, tuple[Root, ...]], swap: Mapping[Expr, sint], at: str) -> Nest:
+def over_dimensions(nest: Nest, into: Mapping[Variable, tuple[Root, ...]], swap: Mapping[Expr, sint], at: str) -> Nest:
     """The nest over other dimensions.
 
     Args:

@@ -7,7 +7,7 @@ from tg_lazy import CONVERSIONS, Ops
 from tg_shape import prod, sint, smin
 
 from ..ir.program import Estimates
-from .nest import Nest, Node, is_alu
+from .nest import Nest, Node, is_elementwise
 from .spec import READS, NodeOp
 
 
@@ -21,7 +21,7 @@ def flops_of(nest: Nest, node: Node) -> sint:
     if node.op is NodeOp.REDUCE:
         return points(nest, node.src[0]) if node.src[0].free >= frozenset(node.arg[1]) else points(nest, node) * prod(
             [nest.roots[root].extent for root in node.arg[1]])
-    if is_alu(node) and node.op not in CONVERSIONS and not dtypes.is_bool(node.dtype):
+    if is_elementwise(node) and node.op not in CONVERSIONS and not dtypes.is_bool(node.dtype):
         return points(nest, node) * (2 if node.op is Ops.MULACC else 1)
     return 0
 

@@ -86,16 +86,16 @@ def launch_sizes(nest: Nest, target: Target) -> tuple[tuple[sint, ...], tuple[si
     Raises:
       ValueError: if the loops do not fit into the indices that the target has.
     """
-    return groups(nest, target.global_max).full_sizes(), items(nest, target.warp).full_sizes()
+    return group_shape(nest, target.global_max).full_sizes(), item_shape(nest, target.warp).full_sizes()
 
 
-def groups(nest: Nest, most: tuple[int, int, int]) -> LaunchShape:
+def group_shape(nest: Nest, most: tuple[int, int, int]) -> LaunchShape:
     """Where the counters of the GLOBAL loops are found; ``most`` are the greatest sizes of the dimensions."""
     axes = sorted((a for a in nest.axes if a.kind is Kind.GLOBAL), key=lambda a: distance(nest, a))
     return fold([(a,) for a in axes], most)
 
 
-def items(nest: Nest, warp: int = WARP) -> LaunchShape:
+def item_shape(nest: Nest, warp: int = WARP) -> LaunchShape:
     """Where the counters of the LOCAL and GROUP loops are found; ``warp`` threads do a matrix instruction together."""
     fragments = [axis for axis in nest.axes if axis.kind in FRAGMENT]
     slots: list[list[Axis]] = [fragments] if fragments else []

@@ -277,6 +277,6 @@ def is_float_reduce(node: Node) -> bool:
     return node.op is NodeOp.REDUCE and dtypes.is_float(node.dtype) and node.arg[0] is not Ops.MAX
 
 
-def is_alu(node: Node) -> bool:
+def is_elementwise(node: Node) -> bool:
     """Whether the node is elementwise work."""
     return node.op in ALU

@@ -40,7 +40,7 @@ def internal_slots(nest: Nest) -> list[int]:
     return [slot for slot, buffer in enumerate(nest.buffers) if buffer.internal]
 
 
-def accesses(nest: Nest, slot: int) -> list[sint]:
+def indices_of(nest: Nest, slot: int) -> list[sint]:
     """The index expressions with which a slot is read and written."""
     written = [s.index for s in nest.stores if s.slot == slot]
     return written + [n.arg[1] for n in nest.nodes() if n.op is NodeOp.LOAD and n.arg[0] == slot]
@@ -55,7 +55,7 @@ def shared_roots(nest: Nest) -> list[Variable]:
     slots = internal_slots(nest)
     found: list[tuple[int, Variable]] = []
     for root in nest.roots.values():
-        steps = [{coefficient(index, root.var) for index in accesses(nest, slot)} for slot in slots]
+        steps = [{coefficient(index, root.var) for index in indices_of(nest, slot)} for slot in slots]
         if root.reduce or any(len(s) != 1 or not next(iter(s)) for s in steps):
             continue
         found.append((next(iter(steps[0])) or 0, root.var))
@@ -69,12 +69,12 @@ def shared_roots(nest: Nest) -> list[Variable]:
 
 def row_width(nest: Nest, slot: int, shared: Sequence[Variable]) -> int:
     """The number of elements that an internal slot has for one iteration of the shared dimensions."""
-    return max(upper(at_row(index, shared)) for index in accesses(nest, slot)) + 1
+    return max(upper(at_row(index, shared)) for index in indices_of(nest, slot)) + 1
 
 
 def keeps_to_rows(nest: Nest, slot: int, shared: Sequence[Variable]) -> bool:
     """Whether what belongs to one iteration of the shared dimensions lies together, before what the next one has."""
-    return row_width(nest, slot, shared) <= (coefficient(accesses(nest, slot)[0], shared[-1]) or 0)
+    return row_width(nest, slot, shared) <= (coefficient(indices_of(nest, slot)[0], shared[-1]) or 0)
 
 
 def at_row(index: sint, shared: Sequence[Variable]) -> sint:

@@ -295,7 +295,7 @@ class Convert(LoopAction):
 
 
 @dataclass(frozen=True, slots=True)
-class Partial(LoopAction):
+class SplitReduction(LoopAction):
     """Keeps partial results of the ``number``-th reduction in scratch, inside the loop ``axis`` (``None``: at the top).
 
     Its outermost serial loop then runs outside of the output loops inside ``axis``.
@@ -415,7 +415,7 @@ def loads_of(nest: Nest) -> list[Node]:
 
 
 def reductions_of(nest: Nest) -> list[Node]:
-    """The kernel's reductions, in the order that :class:`Partial` numbers them."""
+    """The kernel's reductions, in the order that :class:`SplitReduction` numbers them."""
     return [n for n in nest.nodes() if n.op is NodeOp.REDUCE]
 
 

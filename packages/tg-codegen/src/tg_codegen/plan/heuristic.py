@@ -19,7 +19,7 @@ from . import reuse_row_values, row_blocks, split_concat
 from .actions import In, KernelAction, LoopAction, Mark, Prefetch, Stream, loads_of, noting, reads
 from .cpu.ahead import fetched_ahead
 from .cpu.planner import CPUPlanner
-from .cpu.planner import heuristic as cpu_loops
+from .cpu.planner import cpu_loops as cpu_loops
 from .cpu.updates import UpdatePlanner
 from .gpu.planner import GPUPlanner
 from .planner import UNEVEN, busiest

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ir.uop import UOp
-from ..rewrite.pipelining import delayed, hides_memory, joined
+from ..rewrite.pipelining import delayed, hides_memory, with_joined_walks
 from .actions import ActionError, StructureAction
 
 
@@ -17,7 +17,7 @@ class JoinWalks(StructureAction):
     """Runs neighbouring walks over a row as one loop, where the later one wants no more than each iteration has."""
 
     def apply(self, sink: UOp) -> UOp:
-        found = joined(sink)
+        found = with_joined_walks(sink)
         if found is sink:
             raise ActionError(f"{self}: no two neighbouring loops walk over a row alike")
         return found
@@ -37,7 +37,7 @@ class DelayStores(StructureAction):
 def proposed(sink: UOp) -> list[StructureAction]:
     """The actions that gain: whenever walks can be joined, and where stores wait for memory."""
     actions: list[StructureAction] = []
-    both = joined(sink)
+    both = with_joined_walks(sink)
     if both is not sink:
         actions.append(JoinWalks())
     if delayed(both, hides_memory) is not both:

@@ -9,7 +9,7 @@ from math import prod
 from tg_shape import Expr, Variable, coefficient, sint, upper
 
 from ..machine.target import Target
-from ..nest.nest import Axis, Nest, Node, Root, is_alu, is_float_reduce
+from ..nest.nest import Axis, Nest, Node, Root, is_elementwise, is_float_reduce
 from ..nest.spec import REORDERING, SERIAL, STATED, Kind, NodeOp
 from ..nest.trim import conditions, congruence
 from .actions import LoopAction, Mark, Split, loads_of, noting
@@ -62,7 +62,7 @@ class Planner(ABC):
         self.work = max(prod(upper(nest.roots[r].extent) for r in free) for free in points) * max(1, len(nodes) // 4)
         itemsize = max([n.dtype.itemsize for n in nodes if n.op is not NodeOp.INDEX] or [4])
         self.lanes = max(1, target.vector_bytes // max(itemsize, 1 if itemsize == 1 else 2))
-        if itemsize < 4 and any(is_alu(n) for n in nodes):  # it may be computed in 32 bits
+        if itemsize < 4 and any(is_elementwise(n) for n in nodes):  # it may be computed in 32 bits
             self.lanes = min(self.lanes, target.vector_bytes // 4)
         needed: set[Variable] = set()
         for node in self.reductions:

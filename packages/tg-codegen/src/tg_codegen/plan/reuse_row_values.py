@@ -165,7 +165,7 @@ def narrowing(dtype: DType, target: Target) -> float:
 
 def proposed(kernel: Kernel, target: Target) -> list[ReuseRowValues]:
     """The action, where long rows of dear values fit into fast memory beside their operands."""
-    found = reusable(kernel.whole) if kernel.single and target.row_bytes else None
+    found = reusable(kernel.whole) if kernel.single and target.keeps_rows else None
     if found is None or found.cost < target.cpu.kept_value + narrowing(found.value.dtype, target):
         return []
     if upper(kernel.whole.roots[found.walk].extent) < target.cpu.kept_row:

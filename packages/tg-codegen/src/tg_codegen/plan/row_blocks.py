@@ -56,7 +56,7 @@ def proposed(kernel: Kernel, target: Target) -> list[RowBlocks]:
     More rows are done at a time where that saves more reading of what they share than it costs to keep them farther
     away.
     """
-    if not kernel.scratch or not target.row_bytes:
+    if not kernel.scratch or not target.keeps_rows:
         return []
     nest = kernel.whole
     shared, rows = shared_roots(nest), row_count(nest)

@@ -16,7 +16,7 @@ from tg_lazy import Ops
 from tg_shape import Expr, Variable, coefficient, linear_terms
 
 from ..machine.target import Target
-from ..nest.dimensions import join_dimensions, replaced
+from ..nest.dimensions import join_dimensions, over_dimensions
 from ..nest.interior import masks
 from ..nest.kernel import Kernel
 from ..nest.nest import Axis, Nest, Node, NodeTable, Root
@@ -39,7 +39,7 @@ def changes(nest: Nest, root: Root) -> list[int]:
     return sorted(at for at in found if isinstance(root.extent, int) and 0 < at < root.extent)
 
 
-def settled(nest: Nest, around: frozenset[Variable]) -> Nest:
+def without_dimensions(nest: Nest, around: frozenset[Variable]) -> Nest:
     """The nest less the dimensions ``around``, which are given; masks that are known are gone."""
     table = NodeTable()
     table.roots = {v: r for v, r in nest.roots.items() if v not in around}
@@ -69,22 +69,22 @@ def piece(nest: Nest, root: Root, start: int, end: int, around: frozenset[Variab
     fresh = Root(Variable(f"{root.var.name}p{start}", 0, count - 1), count, False)
     name = next(a.name for a in nest.axes if a.root is root.var)
     into, at = ((), start) if count == 1 else ((fresh,), fresh.var + start)
-    return join_dimensions(settled(replaced(nest, {root.var: into}, {root.var: at}, name), around))
+    return join_dimensions(without_dimensions(over_dimensions(nest, {root.var: into}, {root.var: at}, name), around))
 
 
-def operands(nest: Nest) -> frozenset[Node]:
+def read_nodes(nest: Nest) -> frozenset[Node]:
     """What a nest reads."""
     return frozenset(n for n in nest.nodes() if n.op in READS)
 
 
-def pieces(nest: Nest) -> Kernel | None:
+def concat_parts(nest: Nest) -> Kernel | None:
     """The kernel with its output in pieces; None where it is none that can be cut, or where that makes nothing simpler.
 
     Only one output without reductions, which does not overwrite what it reads: pieces are written one after the other.
     """
     if len(nest.stores) != 1 or nest.stores[0].update or any(n.op is NodeOp.REDUCE for n in nest.nodes()):
         return None
-    store, reads = nest.stores[0], operands(nest)
+    store, reads = nest.stores[0], read_nodes(nest)
     if len(reads) < 2 or not isinstance(store.index, Expr) or any(n.arg[0] == store.slot for n in reads):
         return None
     steps = {root: coefficient(store.index, root) for root in store.roots}
@@ -98,7 +98,7 @@ def pieces(nest: Nest) -> Kernel | None:
         if not all(isinstance(nest.roots[r].extent, int) for r in outer):
             continue
         parts = tuple(piece(nest, root, start, end, frozenset(outer)) for start, end in spans)
-        read = [operands(part) for part in parts]
+        read = [read_nodes(part) for part in parts]
         if sum(map(bool, read)) > 1 and all(len(mine) < len(reads) for mine in read):
             return Kernel(nest, parts, tuple(Axis(r.name, r, 1, nest.roots[r].extent, Kind.LOOP) for r in outer))
     return None
@@ -109,7 +109,7 @@ class SplitConcat(KernelAction):
     """Writes an output that masks put together from several operands in parts, each of which reads its own alone."""
 
     def on(self, kernel: Kernel) -> Kernel:
-        found = pieces(kernel.whole) if kernel.single else None
+        found = concat_parts(kernel.whole) if kernel.single else None
         if found is None:
             raise ActionError(f"{self}: the kernel is no output that is put together from several operands")
         if not kernel.untouched:
@@ -127,7 +127,7 @@ def proposed(kernel: Kernel, target: Target) -> list[SplitConcat]:
 
     Work-items do not gain by it: each of them is at one place of the output, and has no loops.
     """
-    found = pieces(kernel.whole) if kernel.single and not target.grid else None
+    found = concat_parts(kernel.whole) if kernel.single and not target.grid else None
     if found is None:
         return []
     together = walk_cycles(kernel.whole, frozenset(a.root for a in found.shared), target)

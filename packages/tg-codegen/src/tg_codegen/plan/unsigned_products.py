@@ -50,7 +50,7 @@ class UnsignedProducts(LoopAction):
     """
 
     def apply(self, nest: Nest) -> Nest:
-        found = signed(nest)
+        found = signed_product(nest)
         if found is None:
             raise ActionError(f"{self}: the kernel is no sum of products of signed bytes with lanes along one of them")
         if any(stage.node is found.node for stage in nest.stages):
@@ -59,11 +59,11 @@ class UnsignedProducts(LoopAction):
         if inside and columns_inside(nest, found.b, around) is None:
             raise ActionError(f"{self}: a symbolic number of columns is inside of the rows")
         difference, sums = without_sign(nest, found)
-        new = replaced(nest, found.node, difference)
+        new = with_node(nest, found.node, difference)
         return replace(new, stages=(*new.stages, Stage(sums, around))) if inside else new
 
 
-def signed(nest: Nest) -> Operands | None:
+def signed_product(nest: Nest) -> Operands | None:
     """The product of signed bytes that a nest is, if it is one."""
     found = integers(nest)
     return None if found is None or any(x.dtype is not dtypes.int8 for x in (found.a, found.b)) else found
@@ -104,7 +104,7 @@ def proposed(nest: Nest, target: Target) -> Iterator[LoopAction]:
 
     It gains where the other sum is computed once for many rows, and registers or scratch hold it.
     """
-    found = signed(nest)
+    found = signed_product(nest)
     if found is None or not contracted_by(nest, found, WITHOUT_SIGN, target):
         return
     inside, around = place(nest, found)
@@ -140,12 +140,12 @@ def copies(nest: Nest, a: Node, tile: str | None, target: Target) -> Iterator[Lo
         return
     number = loads_of(nest).index(a)
     yield Convert(number, tile)
-    further = next_tile(nest, a, tile, target)
+    further = tile_distance(nest, a, tile, target)
     if further and all(load is not a for load, _ in nest.ahead):
         yield Prefetch(number, further)
 
 
-def next_tile(nest: Nest, a: Node, tile: str | None, target: Target) -> int:
+def tile_distance(nest: Nest, a: Node, tile: str | None, target: Target) -> int:
     """Elements from a tile of rows to the next, which is fetched ahead while a tile is copied; 0 where all are near."""
     nbytes = prod(upper(nest.roots[root].extent) for root in a.free) * a.dtype.itemsize
     if tile is None or nbytes <= target.resident_bytes or not target.cpu.tile_ahead_bytes:
@@ -216,7 +216,7 @@ def without_sign(nest: Nest, found: Operands) -> tuple[Node, Node]:
     return table.make(Ops.ADD, node.dtype, (products, negated)), negated
 
 
-def replaced(nest: Nest, old: Node, new: Node) -> Nest:
+def with_node(nest: Nest, old: Node, new: Node) -> Nest:
     """A nest with another node in the place of one, and of what is made of it."""
     table = NodeTable()
     table.roots = nest.roots

@@ -16,10 +16,10 @@ from .actions import (
     Mark,
     Outermost,
     Pack,
-    Partial,
     Prefetch,
     Share,
     Split,
+    SplitReduction,
     Stream,
 )
 from .pipeline_rows import DelayStores, JoinWalks
@@ -33,7 +33,7 @@ ACTIONS: dict[str, type[Action]] = {
     cls.title(): cls
     for cls in (
         ReuseRowValues, SplitConcat, RowBlocks,
-        Split, Mark, Outermost, Pack, Convert, Share, Partial, Stream, Prefetch, Foresee,
+        Split, Mark, Outermost, Pack, Convert, Share, SplitReduction, Stream, Prefetch, Foresee,
         UnsignedProducts, WidenRows, JoinWalks, DelayStores,
     )
 }  # fmt: skip
@@ -57,14 +57,14 @@ READERS: dict[str, Callable[[str], str | int | Kind | None]] = {
 """How the argument of an action is read, by the type of its field."""
 
 
-def parse(text: str) -> Action:
+def parse_action(text: str) -> Action:
     """The action that ``text`` prints.
 
-    >>> parse("split(i0, 4, UPCAST)").kind
+    >>> parse_action("split(i0, 4, UPCAST)").kind
     <Kind.UPCAST: 5>
-    >>> str(parse("pack(1, -)"))
+    >>> str(parse_action("pack(1, -)"))
     'pack(1, -)'
-    >>> parse("2: mark(r0, UNROLL)").number
+    >>> parse_action("2: mark(r0, UNROLL)").number
     2
 
     Raises:
@@ -93,7 +93,7 @@ def parse_loop(text: str) -> LoopAction:
     Raises:
       ActionError: if the text is not such an action.
     """
-    action = parse(text)
+    action = parse_action(text)
     if not isinstance(action, LoopAction):
         raise ActionError(f"not an action on the loops of one part: {action}")
     return action

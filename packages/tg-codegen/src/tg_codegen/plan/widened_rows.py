@@ -18,7 +18,7 @@ from ..machine.target import Target
 from ..nest.nest import Nest, NodeTable
 from ..nest.spec import NodeOp
 from .actions import ActionError, LoopAction
-from .unsigned_products import Operands, contracted_by, copied, copies, integers, replaced, tile_of
+from .unsigned_products import Operands, contracted_by, copied, copies, integers, tile_of, with_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class WidenRows(LoopAction):
     """Makes the bytes of the rows, in a sum of products with lanes along the columns, integers of 16 bits first."""
 
     def apply(self, nest: Nest) -> Nest:
-        found = narrow(nest)
+        found = byte_rows(nest)
         if found is None:
             raise ActionError(f"{self}: the kernel is no sum of products of bytes with lanes along the other operand")
         node = found.node
@@ -37,10 +37,10 @@ class WidenRows(LoopAction):
         wide = table.make(Ops.CAST, dtypes.int16, (found.a,))
         product = table.make(Ops.MUL, node.dtype, tuple(
             table.make(Ops.CAST, node.dtype, (x,)) for x in (wide, found.b)))
-        return replaced(nest, node, table.make(NodeOp.REDUCE, node.dtype, (product,), node.arg))
+        return with_node(nest, node, table.make(NodeOp.REDUCE, node.dtype, (product,), node.arg))
 
 
-def narrow(nest: Nest) -> Operands | None:
+def byte_rows(nest: Nest) -> Operands | None:
     """The product whose rows are bytes that a nest is, if it is one."""
     found = integers(nest)
     return found if found is not None and found.a.dtype.itemsize == 1 else None
@@ -48,7 +48,7 @@ def narrow(nest: Nest) -> Operands | None:
 
 def proposed(nest: Nest, target: Target) -> Iterator[LoopAction]:
     """The action for an instruction that takes its first operand widened, too, and a copy of the rows to widen them."""
-    found = narrow(nest)
+    found = byte_rows(nest)
     if found is None or not contracted_by(nest, found, WIDER_ROWS, target):
         return
     tile = tile_of(nest, found.a)

@@ -28,7 +28,7 @@ Rows = tuple[UOp, UOp | None]
 """A loop over rows, and what is to come after it, if anything."""
 
 
-def joined(sink: UOp) -> UOp:
+def with_joined_walks(sink: UOp) -> UOp:
     """The structured form of a kernel with neighbouring walks over a row joined; itself where there are none."""
     return over_rows(sink, lambda row: (joined_walks(row), None))
 
@@ -89,7 +89,7 @@ def joined_walks(row: UOp) -> UOp:
     effects = list(row.src[1:])
     at = 0
     while at + 1 < len(effects):
-        both = join(effects[at], effects[at + 1])
+        both = join_loops(effects[at], effects[at + 1])
         if both is None:
             at += 1
             continue
@@ -98,7 +98,7 @@ def joined_walks(row: UOp) -> UOp:
     return row.replace((row.src[0], *effects))
 
 
-def join(first: UOp, second: UOp) -> UOp | None:
+def join_loops(first: UOp, second: UOp) -> UOp | None:
     """Both loops as one; None if the second needs more of the first than one iteration of it."""
     if not walks_alike(first, second) or any(e.op is UOps.STORE for e in second.src[1:]):
         return None

@@ -30,7 +30,7 @@ from ..plan.heuristic import applied
 from ..plan.reuse_row_values import ReuseRowValues
 from ..plan.row_blocks import RowBlocks
 from ..plan.split_concat import SplitConcat
-from ..plan.vocabulary import parse
+from ..plan.vocabulary import parse_action
 from .cycles import cycles
 from .descent import descents
 from .moves import alterations, even_walks, for_caches, instructions, overlaps
@@ -52,14 +52,14 @@ FAR = 3.0
 FARTHEST = 8.0
 """Times the fewest cycles so far: a program that takes more runs whole loops again, whatever it gains in the caches."""
 
-Actions = tuple[Action, ...]
+ActionList = tuple[Action, ...]
 Measure = Callable[[ProgramSpec], float]
 Prepare = Callable[[ProgramSpec], object]
-Progress = Callable[["Step"], None]
+Progress = Callable[["SearchState"], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SearchState:
     """What a search has come to.
 
     Attributes:
@@ -115,9 +115,9 @@ def beam_search(
     if width < 1:
         raise ValueError(f"the beam's width must be positive, got {width}")
     search = _Search(stated(lower(ast)), renderer, measure, progress, prepare, workers)
-    start: list[Actions] = [()]
+    start: list[ActionList] = [()]
     if planned:
-        start.insert(0, tuple(parse(line) for line in compile_ast(ast, renderer).actions))
+        start.insert(0, tuple(parse_action(line) for line in compile_ast(ast, renderer).actions))
         start += search.whole_lists(())
     try:
         search.consider((), chain(start, descents(search.kernel, renderer)))
@@ -139,7 +139,7 @@ def beam_search(
     return search.best
 
 
-def parted_by(actions: Actions) -> tuple[type[Action], ...]:
+def parted_by(actions: ActionList) -> tuple[type[Action], ...]:
     """How a list of actions parts the kernel."""
     return tuple(type(action) for action in actions if isinstance(action, (ReuseRowValues, RowBlocks, SplitConcat)))
 
@@ -154,9 +154,9 @@ class _Search:
         self.kernel, self.renderer, self.measure, self.progress = kernel, renderer, measure, progress
         self.prepare, self.workers = prepare, workers
         self.seen: set[str] = set()
-        self.known: set[Actions] = set()
-        self.ranked: list[tuple[float, int, Actions]] = []
-        self.expanded: set[Actions] = set()
+        self.known: set[ActionList] = set()
+        self.ranked: list[tuple[float, int, ActionList]] = []
+        self.expanded: set[ActionList] = set()
         self.best: ProgramSpec | None = None
         self.best_s = self.least = math.inf
         self.round = self.tried = self.dropped = 0
@@ -167,7 +167,7 @@ class _Search:
         self.dropped += 1
         self.problem = f"{type(error).__name__}: {error}"
 
-    def consider(self, judged: Iterable[Actions], others: Iterable[Actions]) -> None:
+    def consider(self, judged: Iterable[ActionList], others: Iterable[ActionList]) -> None:
         """Measures what comes of lists of actions: of those that the cost model can judge the best, and the others.
 
         Of the others only those are left out whose instructions alone take far longer than what is best so far.
@@ -193,7 +193,7 @@ class _Search:
                 pool.shutdown(cancel_futures=True)
         self.ranked.sort(key=lambda entry: entry[:2])
 
-    def programs(self, candidates: Iterable[Actions]) -> Iterator[tuple[float, Actions, ProgramSpec]]:
+    def programs(self, candidates: Iterable[ActionList]) -> Iterator[tuple[float, ActionList, ProgramSpec]]:
         """What comes of lists of actions, if its text is new, and the cycles that it takes by the cost model."""
         for actions in candidates:
             spec = self.rendered(actions)
@@ -201,7 +201,7 @@ class _Search:
                 self.seen.add(spec.src)
                 yield cycles(spec, self.renderer.target), actions, spec
 
-    def rendered(self, actions: Actions) -> ProgramSpec | None:
+    def rendered(self, actions: ActionList) -> ProgramSpec | None:
         """The program of a list of actions that is new; None where they do not fit the kernel, or one another."""
         if actions in self.known:
             return None
@@ -226,9 +226,9 @@ class _Search:
     def tell(self, left: int) -> None:
         """Reports progress."""
         if self.progress is not None and self.best is not None:
-            self.progress(Step(self.round, self.tried, self.dropped, left, self.best_s, self.best.actions))
+            self.progress(SearchState(self.round, self.tried, self.dropped, left, self.best_s, self.best.actions))
 
-    def try_one(self, actions: Actions, spec: ProgramSpec, job: Future[object] | None) -> None:
+    def try_one(self, actions: ActionList, spec: ProgramSpec, job: Future[object] | None) -> None:
         """Measures a program, once it is prepared."""
         try:
             if job is not None:
@@ -250,27 +250,27 @@ class _Search:
                 found.setdefault(parted_by(actions), seconds)
         return found
 
-    def front(self, width: int) -> list[Actions]:
+    def front(self, width: int) -> list[ActionList]:
         """The best lists of actions that were not expanded before, some of each way in which the kernel is parted."""
         near = [actions for seconds, _, actions in self.ranked if seconds <= NEAR * self.best_s]
-        chosen: list[Actions] = []
+        chosen: list[ActionList] = []
         for parting in dict.fromkeys(map(parted_by, near)):
             alike = [actions for actions in near if parted_by(actions) == parting]
             chosen += [actions for actions in alike[:width] if actions not in self.expanded]
         self.expanded.update(chosen)
         return chosen
 
-    def neighbours(self, actions: Actions) -> Iterator[Actions]:
+    def neighbours(self, actions: ActionList) -> Iterator[ActionList]:
         """Lists with one action more, one less, or one with another number, that the cost model can judge."""
         loops, walks = in_order(actions)
         kernel = applied(self.kernel, loops)
         yield from ((*found, *walks) for found in self.whole_lists(loops))
         yield from ((*loops, more, *walks) for more in instructions(kernel, self.renderer.target))
         yield from ((*found, *walks) for found in alterations(loops))
-        if self.renderer.target.prefetches:
+        if self.renderer.target.walks_memory:
             yield from ((*loops, *found) for found in overlaps(walks))
 
-    def whole_lists(self, loops: Sequence[KernelAction]) -> Iterator[Actions]:
+    def whole_lists(self, loops: Sequence[KernelAction]) -> Iterator[ActionList]:
         """Lists in which a planner's stands for what is done to a part, as far as the planner does not fail."""
         try:
             yield from replanned(self.kernel, loops, self.renderer.target)
@@ -278,10 +278,10 @@ class _Search:
         except Exception as error:
             self.drop(error)
 
-    def around_caches(self, actions: Actions) -> Iterator[Actions]:
+    def around_caches(self, actions: ActionList) -> Iterator[ActionList]:
         """Lists with one action more, or several that need each other, of those that only a measure can judge."""
         loops, walks = in_order(actions)
         kernel = applied(self.kernel, loops)
-        if self.renderer.target.prefetches:
+        if self.renderer.target.walks_memory:
             yield from even_walks(loops)
         yield from ((*loops, *more, *walks) for more in for_caches(kernel, self.renderer.target))

@@ -39,7 +39,7 @@ PATIENCE = 400
 def descents(kernel: Kernel, renderer: Renderer) -> Iterator[tuple[Action, ...]]:
     """Lists of actions for each way in which a kernel can be parted: the planners', and the model's."""
     starts: list[tuple[KernelAction, ...]] = [(), *((action,) for action in parting(kernel, renderer.target))]
-    choices = [(), *overlaps(())] if renderer.target.prefetches else [()]
+    choices = [(), *overlaps(())] if renderer.target.walks_memory else [()]
     for start in starts:
         with suppress(Exception):  # a planner's defects are not the search's
             planned = planned_from(kernel, start, renderer.target)

@@ -25,10 +25,10 @@ from ..plan.actions import (
     Mark,
     Outermost,
     Pack,
-    Partial,
     Prefetch,
     Share,
     Split,
+    SplitReduction,
     Stream,
     loads_of,
     reductions_of,
@@ -37,8 +37,8 @@ from ..plan.pipeline_rows import DelayStores, JoinWalks
 from ..plan.reuse_row_values import ReuseRowValues
 from ..plan.row_blocks import RowBlocks
 from ..plan.split_concat import SplitConcat
-from ..plan.unsigned_products import UnsignedProducts, signed
-from ..plan.widened_rows import WidenRows, narrow
+from ..plan.unsigned_products import UnsignedProducts, signed_product
+from ..plan.widened_rows import WidenRows, byte_rows
 
 PIECE = 256
 """Iterations of a piece of a long reduction, whose operands stay in a cache."""
@@ -46,7 +46,7 @@ SHARED_PIECE = 16
 """The same where the operands of a piece may be in shared memory."""
 STEPS = (2, 4, 8)
 """Vectors that one iteration processes, to try for all loops along a row."""
-BLOCKS = (16, 64)
+BLOCK_SIZES = (16, 64)
 """Rows of a block, or iterations of one of another loop, to begin a search with."""
 AHEAD = (256, 1024, 4096)
 """Elements ahead of a load to try telling the cache of."""
@@ -75,12 +75,12 @@ def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
     """Actions that change what the parts of a kernel are."""
     if kernel.single:
         yield SplitConcat()
-    if target.row_bytes:
+    if target.keeps_rows:
         if kernel.single:
             yield ReuseRowValues()
         if kernel.scratch:
             planned = [action.rows for action in row_blocks.proposed(kernel, target)]
-            yield from (RowBlocks(rows) for rows in dict.fromkeys((*planned, *BLOCKS)))
+            yield from (RowBlocks(rows) for rows in dict.fromkeys((*planned, *BLOCK_SIZES)))
 
 
 def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
@@ -88,9 +88,9 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
     none, items = foreign(target), any(axis.kind in ITEMS for axis in nest.axes)
     if target.shared_bytes and items:
         yield from (Share(number, None) for number in range(len(loads_of(nest))))
-    if signed(nest) is not None:
+    if signed_product(nest) is not None:
         yield UnsignedProducts()
-    if narrow(nest) is not None:
+    if byte_rows(nest) is not None:
         yield WidenRows()
     for axis in nest.axes:
         there = {a.kind for a in nest.of_root(axis.root)} & ONCE  # cutting it again is cutting it by the product
@@ -99,19 +99,19 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
         if axis.kind in (Kind.LOOP, Kind.THREAD, Kind.GLOBAL):
             lanes = (Kind.VECTOR, Kind.ROWS) if any(a.kind is Kind.LANES for a in nest.axes) else (Kind.VECTOR,)
             kinds = tuple(kind for kind in (Kind.UPCAST, *lanes, Kind.LOCAL) if kind not in there | none)
-            yield from (Split(axis.name, factor, kind) for kind in kinds for factor in factors(axis.extent, kind))
+            yield from (Split(axis.name, factor, kind) for kind in kinds for factor in split_factors(axis.extent, kind))
             if axis.kind is Kind.LOOP and isinstance(axis.extent, int):
-                yield from (Mark(axis.name, kind) for kind in kinds if axis.extent in (*factors(0, kind), SMALL))
+                yield from (Mark(axis.name, kind) for kind in kinds if axis.extent in (*split_factors(0, kind), SMALL))
         if axis.kind is Kind.LOOP:
             yield from (Mark(axis.name, kind) for kind in (Kind.GLOBAL, Kind.THREAD) if kind not in none)
             if target.threads > 1:
                 yield Split(axis.name, target.threads, Kind.THREAD)
-            if not target.prefetches:  # else it is for what a measure alone can judge
+            if not target.walks_memory:  # else it is for what a measure alone can judge
                 yield Outermost(axis.name)
         if axis.kind is Kind.REDUCE:
             reordering = () if target.strict else (Kind.SPREAD, Kind.LANES, Kind.GROUP)
             kinds = tuple(kind for kind in (Kind.UNROLL, *reordering) if kind not in there | none)
-            yield from (Split(axis.name, factor, kind) for kind in kinds for factor in factors(axis.extent, kind))
+            yield from (Split(axis.name, factor, kind) for kind in kinds for factor in split_factors(axis.extent, kind))
             deep = sorted({m.shape[2] for m in target.matrices if not target.strict})
             yield from (Split(axis.name, k, Kind.CONTRACT) for k in deep)
             if isinstance(axis.extent, int) and axis.extent <= SMALL:
@@ -128,7 +128,7 @@ def for_caches(kernel: Kernel, target: Target) -> Iterator[tuple[KernelAction, .
     for number, part in enumerate(kernel.every_part):
         for actions in by_warps(part, target):
             yield tuple(action if kernel.single else In(number, action) for action in actions)
-    if target.prefetches:
+    if target.walks_memory:
         parts = list(enumerate(kernel.every_part))
         tellings = [(number, action) for number, part in parts for action in told(part)]
         past = [entry for entry in tellings if isinstance(entry[1], Stream)]
@@ -160,7 +160,7 @@ def of_memory(nest: Nest) -> Iterator[LoopAction]:
         yield from (Convert(number, axis.name) for number in loads)
         for number, node in enumerate(reductions_of(nest)):
             if sum(a.kind is Kind.REDUCE and a.root in node.arg[1] for a in nest.axes) > 1:
-                yield Partial(number, axis.name)
+                yield SplitReduction(number, axis.name)
 
 
 def together(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
@@ -171,13 +171,13 @@ def together(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
     """
     for axis in nest.axes:
         if axis.kind is Kind.LOOP:
-            for size in (n for n in BLOCKS if isinstance(axis.extent, int) and axis.extent >= 2 * n):
+            for size in (n for n in BLOCK_SIZES if isinstance(axis.extent, int) and axis.extent >= 2 * n):
                 yield Split(axis.name, size, Kind.LOOP), Outermost(axis.name)
             yield from ((Outermost(axis.name), Pack(number, axis.name)) for number in range(len(loads_of(nest))))
         if axis.kind is Kind.REDUCE and isinstance(axis.extent, int) and axis.extent >= 2 * PIECE:
             for number, node in enumerate(reductions_of(nest)):
                 if axis.root in node.arg[1]:
-                    yield Split(axis.name, PIECE, Kind.REDUCE), Partial(number, None)
+                    yield Split(axis.name, PIECE, Kind.REDUCE), SplitReduction(number, None)
 
 
 def by_warps(nest: Nest, target: Target) -> Iterator[tuple[LoopAction, ...]]:
@@ -192,7 +192,7 @@ def by_warps(nest: Nest, target: Target) -> Iterator[tuple[LoopAction, ...]]:
                        Split(depth.name, k, Kind.CONTRACT))
 
 
-def factors(extent: sint, kind: Kind) -> tuple[int, ...]:
+def split_factors(extent: sint, kind: Kind) -> tuple[int, ...]:
     """Sizes to try for the inner part of a split."""
     sizes: tuple[int, ...] = {
         Kind.VECTOR: (4, 8, 16), Kind.ROWS: (4, 8, 16), Kind.LANES: (4, 8, 16),

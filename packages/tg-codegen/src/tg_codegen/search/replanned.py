@@ -23,10 +23,10 @@ from ..plan.row_blocks import RowBlocks
 from ..plan.split_concat import SplitConcat
 from .moves import otherwise, parting
 
-Actions = tuple[KernelAction, ...]
+KernelActions = tuple[KernelAction, ...]
 
 
-def replanned(kernel: Kernel, actions: Sequence[KernelAction], target: Target) -> Iterator[Actions]:
+def replanned(kernel: Kernel, actions: Sequence[KernelAction], target: Target) -> Iterator[KernelActions]:
     """Lists in which a planner's stands for what is done to the loops of all parts, or of one part.
 
     Args:
@@ -53,7 +53,7 @@ def replanned(kernel: Kernel, actions: Sequence[KernelAction], target: Target) -
                               for place in sorted(changed) for action in changed[place]))  # fmt: skip
 
 
-def reparted(kernel: Kernel, actions: Sequence[KernelAction], target: Target) -> Iterator[Actions]:
+def reparted(kernel: Kernel, actions: Sequence[KernelAction], target: Target) -> Iterator[KernelActions]:
     """Lists in which the kernel is parted once more, or once less, and planned anew.
 
     What was done to the loops of other parts says nothing of these.
@@ -74,7 +74,7 @@ def lists(part: Nest, target: Target) -> Iterator[list[LoopAction]]:
     yield from alternatives(part, target)
 
 
-def planned_from(kernel: Kernel, start: Sequence[KernelAction], target: Target) -> Actions:
+def planned_from(kernel: Kernel, start: Sequence[KernelAction], target: Target) -> KernelActions:
     """The planner's list for a kernel that is parted by ``start``.
 
     Raises:

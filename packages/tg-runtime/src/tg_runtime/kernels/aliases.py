@@ -31,11 +31,11 @@ class MadeHere:
         spec = get_spec(device, ast)
         if spec.uops:
             return spec
-        from tg_codegen import compile_ast, parse
+        from tg_codegen import compile_ast, parse_action
 
         from .generate import renderer_of
 
-        return compile_ast(ast, renderer_of(device), actions=[parse(action) for action in spec.actions])
+        return compile_ast(ast, renderer_of(device), actions=[parse_action(action) for action in spec.actions])
 
     def loaded(self, device: Compiled, kernel: ProgramSpec) -> CompiledRunner:
         """The kernel, compiled and loaded."""

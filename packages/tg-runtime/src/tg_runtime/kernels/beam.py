@@ -12,7 +12,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 
-from tg_codegen import ProgramSpec, Renderer, Step, beam_search, compile_ast, parse
+from tg_codegen import ProgramSpec, Renderer, SearchState, beam_search, compile_ast, parse_action
 from tg_codegen.search.beam import NEAR
 from tg_codegen.search.cycles import cycles
 from tg_lazy import DEBUG, LazyOp
@@ -48,7 +48,7 @@ def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> Pro
     known = diskcache.get("beam", key)
     if known is not None:
         try:
-            return compile_ast(ast, renderer, actions=[parse(line) for line in known.decode().splitlines()])
+            return compile_ast(ast, renderer, actions=[parse_action(line) for line in known.decode().splitlines()])
         except Exception:
             diskcache.delete("beam", key)  # no actions, or not for this kernel
     try:
@@ -64,7 +64,7 @@ def search(device: Compiled, renderer: Renderer, ast: LazyOp, width: int) -> Pro
 
 def searched(
     device: Compiled, renderer: Renderer, ast: LazyOp, width: int, *, planned: bool = True,
-    progress: Callable[[Step], None] | None = None,
+    progress: Callable[[SearchState], None] | None = None,
 ) -> ProgramSpec:  # fmt: skip
     """What a search on a device finds now.
 
@@ -84,7 +84,7 @@ def searched(
     found = beam_search(
         ast, renderer, measure, width, planned=planned, progress=progress, prepare=measure.prepare,
         workers=device.compiler.parallel)
-    others = [compile_ast(ast, renderer, actions=[parse(line) for line in actions]) for actions in measure.finalists()]
+    others = [compile_ast(ast, renderer, actions=list(map(parse_action, actions))) for actions in measure.finalists()]
     return measure.fastest([found, *others], compile_ast(ast, renderer) if planned else None)
 
 
@@ -107,7 +107,7 @@ class _Report:
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: SearchState) -> None:
         self.progress.total = step.tried + step.left
         self.progress.tell(step.tried)
         if DEBUG.value >= 2 and not step.left:

@@ -24,12 +24,12 @@ class LocalMemory(Group):
         self, sink: LazyOp, actions: str, inputs: Sequence[Buffer], size: int, dtype: DType
     ) -> list[ConstType]:
         """The output of a kernel to which these actions were applied."""
-        from tg_codegen import compile_ast, parse
+        from tg_codegen import compile_ast, parse_action
         from tg_codegen.ir.uop import UOps
 
         renderer = self.opened.renderer
         assert renderer is not None
-        steps = [parse(action) for action in actions.split(";")]
+        steps = [parse_action(action) for action in actions.split(";")]
         spec = compile_ast(sink, renderer, actions=steps)
         used = {u.op for u in spec.uops}
         assert {UOps.BARRIER, UOps.SCRATCH} <= used, f"{actions}: no barrier"

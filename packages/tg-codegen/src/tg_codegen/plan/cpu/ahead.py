@@ -37,7 +37,7 @@ class Walk:
     load: Node
 
 
-def walks(parts: Sequence[Nest], row: Variable) -> Iterator[Walk]:
+def row_walks(parts: Sequence[Nest], row: Variable) -> Iterator[Walk]:
     """The loads that walk along rows, in the order of the walks."""
     for number, nest in enumerate(parts):
         reductions = sorted((n for n in nest.nodes() if n.op is NodeOp.REDUCE), key=lambda n: n.level)
@@ -74,7 +74,7 @@ def fetched_ahead(
       the number of the nest, the load and by how many elements ahead of it.
     """
     found: dict[int, list[Walk]] = {}
-    for walk in walks(parts, row) if target.cpu.row_ahead_bytes else ():
+    for walk in row_walks(parts, row) if target.cpu.row_ahead_bytes else ():
         if not parts[walk.part].buffers[walk.load.arg[0]].internal:
             found.setdefault(walk.load.arg[0], []).append(walk)
     chosen = []

@@ -22,7 +22,7 @@ ROWS = (8, 7, 6, 5, 4, 3, 2)
 """Rows that share the vectors of a tile: each has a register for the sum of integers, and one for that around it."""
 
 
-def interleaved(nest: Nest, target: Target) -> list[LoopAction]:
+def read_in_place(nest: Nest, target: Target) -> list[LoopAction]:
     """Actions for a sum that a matrix instruction does from where its second operand lies; none where there is no such.
 
     Args:

@@ -15,7 +15,7 @@ from ...nest.matrix_products import instruction_for
 from ...nest.nest import Axis, Node, Root
 from ...nest.spec import Kind
 from ...nest.windows import held, overlapping, windowed
-from ..actions import Outermost, Pack, Partial, Split, loads_of
+from ..actions import Outermost, Pack, Split, SplitReduction, loads_of
 from ..planner import UNROLL_MAX, Planner, power_below
 from .registers import FEW_ROWS, UNLIMITED, RegisterTile
 from .streaming import lines_held
@@ -283,7 +283,7 @@ class Packer(Planner):
             self.do(Split(across.name, panels, Kind.LOOP))
         self.do(Outermost(across.name))
         if length < terms:
-            self.do(Partial(0, across.name))
+            self.do(SplitReduction(0, across.name))
         self.do(Pack(loads_of(self.nest).index(vectors[0]), steps.name if length < terms else across.name))
         self.do(Pack(loads_of(self.nest).index(near[0]), axis.name))
         return True
@@ -363,7 +363,7 @@ class Packer(Planner):
         around = [a.name for a in self.longest_first(loops)]
         for name in reversed(around):
             self.do(Outermost(name))
-        self.do(Partial(0, around[-1] if around else None))
+        self.do(SplitReduction(0, around[-1] if around else None))
         if packed is not None:
             self.do(Pack(loads_of(self.nest).index(packed), steps.name))
 

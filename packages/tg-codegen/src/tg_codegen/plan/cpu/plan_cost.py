@@ -18,7 +18,7 @@ from tg_shape import Expr, Variable, coefficient, linear_terms, upper
 
 from ...machine.memory import STRIDES
 from ...machine.target import Target
-from ...nest.nest import Axis, Nest, Node, Stage, is_alu
+from ...nest.nest import Axis, Nest, Node, Stage, is_elementwise
 from ...nest.spec import LANE, READS, SERIAL_OUTPUT, UNROLLED, Kind, NodeOp
 from ...nest.trim import conditions, congruence, needed
 from ...nest.windows import held, windowed
@@ -68,7 +68,7 @@ def walk_cycles(nest: Nest, around: frozenset[Variable], target: Target) -> floa
     apart = 0 if along is None or width == 1 else sum(
         n.op is NodeOp.LOAD and coefficient(n.arg[1], along) not in (0, 1, -1) for n in loads)
     near = len(loads) - apart
-    work = sum(map(is_alu, nodes)) / costs.units + apart * width * costs.scattered
+    work = sum(map(is_elementwise, nodes)) / costs.units + apart * width * costs.scattered
     whole = work + max(0, near - masks) * costs.load + min(near, masks) * costs.masked_load + costs.store
     partial = work + near * costs.masked_load + costs.masked_store  # the last vector of a run that does not fill it
     return points / run * (run // width * whole + (partial if run % width else 0.0) + costs.iteration)

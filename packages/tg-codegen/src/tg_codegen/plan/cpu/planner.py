@@ -17,7 +17,7 @@ from ...nest.windows import overlapping
 from .. import unsigned_products, widened_rows
 from ..actions import LoopAction, Mark, Outermost, Pack, Split, apply
 from ..planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
-from .interleaved import interleaved
+from .interleaved import read_in_place
 from .packing import Packer
 from .plan_cost import ALIKE_LANES, EVEN_GAIN, LANES_GAIN, plan_cycles
 from .registers import FEW_ROWS, RegisterTile, SlidingWindow, best_tile
@@ -423,7 +423,7 @@ class CPUPlanner(Packer):
         return self.actions
 
 
-def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
+def cpu_loops(nest: Nest, target: Target) -> list[LoopAction]:
     """Actions for a nest on a target.
 
     Matrix instructions take their second operand packed, or woven from rows: a plan with them that does neither is
@@ -431,14 +431,14 @@ def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
     it is where some threads would have much less to do than others.
     """
     if target.matrices:
-        actions = interleaved(nest, target)
+        actions = read_in_place(nest, target)
         if actions:
-            return [*actions, *operands(apply(nest, actions), target)]
+            return [*actions, *operand_actions(apply(nest, actions), target)]
         planner = CPUPlanner(nest, target, matrices=True)
         actions = planner.planned()
         packed = planner.woven or any(isinstance(a, Pack) for a in actions)
         if packed and any(contracts(a) for a in actions):
-            return [*actions, *operands(planner.nest, target)]
+            return [*actions, *operand_actions(planner.nest, target)]
     first = CPUPlanner(nest, target)
     first.planned()
     best, least = first, LANES_GAIN * plan_cycles(first.nest, target) if first.alike else 0.0
@@ -457,7 +457,7 @@ def heuristic(nest: Nest, target: Target) -> list[LoopAction]:
     return best.actions
 
 
-def operands(nest: Nest, target: Target) -> Iterator[LoopAction]:
+def operand_actions(nest: Nest, target: Target) -> Iterator[LoopAction]:
     """Actions that make the rows of a product what its matrix instruction takes with the least work."""
     yield from unsigned_products.proposed(nest, target)
     yield from widened_rows.proposed(nest, target)

@@ -8,7 +8,7 @@ from tg_lazy import Ops
 from tg_shape import Variable, coefficient, even_part, sint, upper
 
 from ...machine.target import Target
-from ...nest.nest import Nest, Node, Root, is_alu
+from ...nest.nest import Nest, Node, Root, is_elementwise
 from ...nest.spec import Kind, NodeOp
 from ..actions import Convert, LoopAction, Mark, Prefetch, Split, apply, loads_of
 from ..planner import power_below
@@ -44,7 +44,7 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
     if sharing and left > 1:
         row = max(sharing, key=lambda r: upper(r.extent))
         count = evenly(upper(row.extent), left)
-        actions += cut(nest, row, count, Kind.UPCAST)
+        actions += split_row(nest, row, count, Kind.UPCAST)
         left //= count
         rows.remove(row)
     alone = all(r.reduce or all(r.var in n.free for n in reductions) for r in nest.roots.values())
@@ -60,10 +60,10 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
     cost = RowCost(apply(nest, actions), target, reductions, row, lanes, bool(near))
     if cost.cycles(count) > ROWS_GAIN * cost.cycles(1):
         return actions
-    actions += cut(nest, row, count, Kind.ROWS if row in near else Kind.UPCAST)
+    actions += split_row(nest, row, count, Kind.ROWS if row in near else Kind.UPCAST)
     tiled = apply(nest, actions)
     actions += conversions(tiled, target, row, lanes)
-    return [*actions, *(next_tile(tiled, target, row, lanes) if cost.long else [])]
+    return [*actions, *(fetch_next_tile(tiled, target, row, lanes) if cost.long else [])]
 
 
 class RowCost:
@@ -105,7 +105,7 @@ class RowCost:
                 if node.op is Ops.WHERE and wanted[node] < 1:
                     wanted[node] = 1.0
                     continue  # which of the two it is is known where the dimension is unrolled
-                if not is_alu(node) or node.op is Ops.CAST:
+                if not is_elementwise(node) or node.op is Ops.CAST:
                     continue  # a conversion is a part of the load
             copies = prod(n for root, n in tile.items() if root in node.free)
             cycles = wanted[node] * copies * (costs.load if node.op is NodeOp.LOAD else 1 / costs.units)
@@ -161,7 +161,7 @@ def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[
     return found
 
 
-def next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[LoopAction]:
+def fetch_next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[LoopAction]:
     """Fetches large operands ahead: while a core computes a tile of rows, its hardware prefetchers fall behind."""
     outer = nest.of_root(row.var)[0]
     found: dict[int, LoopAction] = {}
@@ -193,7 +193,7 @@ def evenly(extent: int, most: int) -> int:
     return even_part(extent, most) or min(most, extent)
 
 
-def cut(nest: Nest, row: Root, count: int, kind: Kind) -> list[LoopAction]:
+def split_row(nest: Nest, row: Root, count: int, kind: Kind) -> list[LoopAction]:
     """Gives ``count`` iterations of a dimension to ``kind``."""
     axis = nest.of_root(row.var)[0]
     if axis.kind is not Kind.LOOP:

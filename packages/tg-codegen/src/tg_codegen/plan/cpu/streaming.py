@@ -16,9 +16,9 @@ from ..actions import (
     LoopAction,
     Mark,
     Outermost,
-    Partial,
     Prefetch,
     Split,
+    SplitReduction,
     Stream,
     loads_of,
     reductions_of,
@@ -149,7 +149,7 @@ def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[LoopAction
             actions.append(Split(across.name, most, Kind.LOOP))
         around.append(across)
     actions += [Outermost(a.name) for a in reversed(around)]
-    return [*actions, Partial(0, around[-1].name if around else None)]
+    return [*actions, SplitReduction(0, around[-1].name if around else None)]
 
 
 def prefetches(nest: Nest, target: Target) -> list[LoopAction]:

@@ -14,7 +14,7 @@ from ...machine.memory import PAGE_BYTES
 from ...machine.target import Target
 from ...nest.nest import Nest
 from ...nest.spec import Kind, NodeOp
-from ..actions import LoopAction, Outermost, Partial, Prefetch, Split, apply, loads_of, reductions_of
+from ..actions import LoopAction, Outermost, Prefetch, Split, SplitReduction, apply, loads_of, reductions_of
 from .registers import MANY_ROWS, RegisterTile
 from .streaming import lines_held
 
@@ -85,7 +85,7 @@ def strips(nest: Nest, rows: Variable, lanes: Variable, tile: RegisterTile, targ
         actions.append(Split(across.name, -(-tiles // parts), Kind.LOOP))
         nest = apply(nest, actions)
         actions.append(Outermost(nest.of_root(lanes)[1].name))
-    actions += [Outermost(across.name), Partial(0, across.name)]
+    actions += [Outermost(across.name), SplitReduction(0, across.name)]
     if target.cpu.run_ahead_bytes:
         actions.append(Prefetch(loads_of(nest).index(load), ahead))
     return actions
@@ -94,7 +94,7 @@ def strips(nest: Nest, rows: Variable, lanes: Variable, tile: RegisterTile, targ
 def row_tile(count: int, beside: int, target: Target) -> RegisterTile | None:
     """The fewest tiles of rows whose scalars serve so many vectors; None where that takes too many.
 
-    >>> from ..machine.target import Target
+    >>> from tg_codegen.machine.target import Target
     >>> machine = Target("CPU", registers=32)
     >>> [row_tile(count, 2, machine) for count in (13, 17, 99)]
     [RegisterTile(rows=13, vectors=2, unrolled=True), RegisterTile(rows=9, vectors=3, unrolled=True), None]

@@ -20,7 +20,7 @@ from tg_lazy import Ops
 from tg_shape import Variable, coefficient, even_part, upper
 
 from ...machine.target import Target
-from ...nest.launch_shape import items
+from ...nest.launch_shape import item_shape
 from ...nest.layout import MOST_COPIES, planned_layout
 from ...nest.matrix_products import instruction_for
 from ...nest.nest import Nest, Node, Root
@@ -122,7 +122,7 @@ class GPUPlanner(Planner):
 
     def left(self) -> int:
         """How many times as many work-items a group may have."""
-        return max(1, self.items // prod(int(n) for n in items(self.nest, self.target.warp).sizes))
+        return max(1, self.items // prod(int(n) for n in item_shape(self.nest, self.target.warp).sizes))
 
     def spread(self) -> None:
         """Gives what is left of the outputs to work-items, as far as a group has none, and to work-groups."""
@@ -333,7 +333,7 @@ class GPUPlanner(Planner):
 
     def fits(self, nest: Nest, loads: Sequence[Node], where: str | None) -> bool:
         """Whether a group can share loads in the loop ``where`` (``None``: at the top), and its items copy them."""
-        count, nbytes = prod(int(n) for n in items(nest, self.target.warp).sizes), 0
+        count, nbytes = prod(int(n) for n in item_shape(nest, self.target.warp).sizes), 0
         for load in loads:
             found = planned_layout(nest, self.target, load, where)
             nbytes += found.size * load.dtype.itemsize

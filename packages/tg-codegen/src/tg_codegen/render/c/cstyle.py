@@ -160,10 +160,10 @@ class CStyleKernel:
             case UOps.ENDRANGE | UOps.ENDIF:
                 text.close()
             case UOps.LOAD:
-                access = self._image_access(u) if is_image(u.src[0]) else self._memory
+                access = self._image_access(u) if is_image_pointer(u.src[0]) else self._memory
                 values[u] = terms.variable("val", u.dtype, access.load(u))
             case UOps.STORE:
-                (self._image_access(u) if is_image(u.src[0]) else self._memory).store(u)
+                (self._image_access(u) if is_image_pointer(u.src[0]) else self._memory).store(u)
             case UOps.PREFETCH:
                 self._memory.prefetch(u)
             case UOps.BARRIER:
@@ -229,6 +229,6 @@ class CStyleKernel:
         return f"{name}({acc}, {a}, {b})"
 
 
-def is_image(pointer: UOp) -> bool:
+def is_image_pointer(pointer: UOp) -> bool:
     """Whether a pointer is an image."""
     return isinstance(pointer_base(pointer).dtype, ImageDType)

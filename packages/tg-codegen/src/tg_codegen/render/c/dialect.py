@@ -23,7 +23,7 @@ from ...ir.uop import UOp
 from ..spelling import bare, short
 from ..text import Text
 
-KEYWORDS = frozenset(
+C_KEYWORDS = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if inline int long register
     restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool half uchar
     ushort uint ulong size_t kernel global local constant private class new delete this true false template operator
@@ -258,7 +258,7 @@ class Dialect:
     variables: Callable[[int], str] | None = None
     inputs: tuple[str, ...] = ()
     work_item: Callable[[str, int], str] | None = None
-    reserved: frozenset[str] = KEYWORDS
+    reserved: frozenset[str] = C_KEYWORDS
     preamble: tuple[str, ...] = ()
     requires: Mapping[DType, str] = field(default_factory=dict)
     helper: str = "static inline "

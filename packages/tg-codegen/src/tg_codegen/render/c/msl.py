@@ -38,7 +38,7 @@ from ...machine.target import Target
 from ...rewrite.narrow import narrow
 from ..spelling import bare, short
 from .cstyle import CStyleRenderer
-from .dialect import KEYWORDS, Builtin, Dialect, Operators, Terms, Vectors, WorkGroup, call
+from .dialect import C_KEYWORDS, Builtin, Dialect, Operators, Terms, Vectors, WorkGroup, call
 
 MOST_BUFFERS = 31
 """Buffer arguments of a function on every device: Apple, *Metal Feature Set Tables*."""
@@ -67,7 +67,7 @@ def function_name(kernel: str) -> str:
     >>> function_name("r_16_4"), function_name("kernel")
     ('r_16_4', 'kernel_1')
     """
-    return f"{kernel}_1" if kernel in KEYWORDS or kernel in _WORDS else kernel
+    return f"{kernel}_1" if kernel in C_KEYWORDS or kernel in _WORDS else kernel
 
 
 def _through_float(name: str) -> Builtin:
@@ -130,7 +130,7 @@ DIALECT = Dialect(
     variables=lambda number: f"constant Args& args [[buffer({number})]]",
     inputs=("uint3 group [[threadgroup_position_in_grid]]", "uint3 item [[thread_position_in_threadgroup]]"),
     work_item=lambda place, dimension: f"int({_PLACES[place]}.{'xyz'[dimension]})",
-    reserved=KEYWORDS | _WORDS,
+    reserved=C_KEYWORDS | _WORDS,
     preamble=("#include <metal_stdlib>", "#pragma clang fp contract(off)", "using namespace metal;"),
     long_suffix="L",
     name_constants=False,

@@ -15,9 +15,9 @@ from tg_dtype import dtypes
 from tg_lazy import Ops
 
 from ...ir.uop import UOp
-from .text import LLVMText, literal, llvm_type
+from .text import LLVMText, llvm_literal, llvm_type
 
-_ONE: Final = literal(1.0, dtypes.float32)
+_ONE: Final = llvm_literal(1.0, dtypes.float32)
 
 
 def exact_halves(text: LLVMText, u: UOp) -> str | None:
@@ -65,7 +65,7 @@ def _reciprocal(text: LLVMText, half: str) -> str:
     found = text.call("llvm.fma.f32", "float", ("float", error), ("float", near), ("float", near))
     rounded = text.emit(f"fptrunc float {found} to half")
     # of zeros and infinities, which the step makes NaN
-    numerator = ("half", literal(1.0, dtypes.float16))
+    numerator = ("half", llvm_literal(1.0, dtypes.float16))
     return text.call("llvm.amdgcn.div.fixup.f16", "half", ("half", rounded), ("half", half), numerator)
 
 

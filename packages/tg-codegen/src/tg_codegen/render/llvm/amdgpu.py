@@ -106,7 +106,7 @@ def _matrix(text: LLVMText, u: UOp) -> str:
     return text.call(name, total, *both, acc)
 
 
-AMDGPU = LLVMDialect(
+AMDGPU_DIALECT = LLVMDialect(
     language="AMD", spaces=Spaces(buffers=1, shared=3, private=5), convention="amdgpu_kernel ",
     attributes=_attributes, coordinate=_coordinate, barrier=_barrier, metadata=_metadata,
     matrix=_matrix, alu=exact_halves,
@@ -132,7 +132,7 @@ class AMDLLVMRenderer(Renderer):
         super().__init__(target or amd_target(arch))
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
-        return LLVMFunction(name, uops, AMDGPU).module()
+        return LLVMFunction(name, uops, AMDGPU_DIALECT).module()
 
     def supports_dtype(self, dtype: DType) -> bool:
         return not dtypes.is_float(dtype) or dtype.scalar() in FLOATS

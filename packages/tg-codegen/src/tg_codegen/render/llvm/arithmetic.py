@@ -9,7 +9,7 @@ from ...ir.facts import KernelFacts
 from ...ir.matrix import AVX2_DOTS, AVX512_VNNI_PAIRED, PAIRED
 from ...ir.uop import UOp
 from .conversion import LLVMConversion
-from .text import LLVMText, literal, llvm_type, overload
+from .text import LLVMText, llvm_literal, llvm_type, overload
 
 _FLOAT_ARITHMETIC = {Ops.ADD: "fadd", Ops.SUB: "fsub", Ops.MUL: "fmul", Ops.FDIV: "fdiv"}
 _FLOAT_COMPARISON = {Ops.CMPLT: "olt", Ops.CMPEQ: "oeq", Ops.CMPNE: "une"}
@@ -161,7 +161,7 @@ class LLVMArithmetic:
             case Ops.NEG:
                 return self._text.emit(f"fneg {kind} {v[0]}")
             case Ops.RECIP:
-                return self._text.emit(f"fdiv {kind} {literal(1.0, dtype)}, {v[0]}")
+                return self._text.emit(f"fdiv {kind} {llvm_literal(1.0, dtype)}, {v[0]}")
             case Ops.SQRT:
                 return self._text.call(f"llvm.sqrt.{name}", kind, (kind, v[0]))
             case Ops.TRUNC:
@@ -185,13 +185,13 @@ class LLVMArithmetic:
             case Ops.NEG:
                 return v[0]
             case Ops.NOT:
-                return self._text.emit(f"xor {kind} {v[0]}, {literal(True, dtype)}")
+                return self._text.emit(f"xor {kind} {v[0]}, {llvm_literal(True, dtype)}")
             case Ops.CMPEQ:
                 return self._text.emit(f"icmp eq {kind} {v[0]}, {v[1]}")
             case Ops.CMPLT:
                 return self._text.emit(f"icmp ult {kind} {v[0]}, {v[1]}")
             case Ops.MOD:
-                return literal(False, dtype)
+                return llvm_literal(False, dtype)
             case Ops.MULACC:
                 return self._text.emit(f"or {kind} {self._text.emit(f'and {kind} {v[0]}, {v[1]}')}, {v[2]}")
         return None
@@ -203,9 +203,9 @@ class LLVMArithmetic:
             return self._int_binary(_INT_ARITHMETIC[u.op], kind, v[0], v[1], exact)
         match u.op:
             case Ops.NEG:
-                return self._int_binary("sub", kind, literal(0, dtype), v[0], exact)
+                return self._int_binary("sub", kind, llvm_literal(0, dtype), v[0], exact)
             case Ops.NOT:
-                return self._text.emit(f"xor {kind} {v[0]}, {literal(-1, dtype)}")
+                return self._text.emit(f"xor {kind} {v[0]}, {llvm_literal(-1, dtype)}")
             case Ops.MULACC:
                 return self._int_binary("add", kind, self._int_binary("mul", kind, v[0], v[1], exact), v[2], exact)
             case Ops.MAX:
@@ -232,7 +232,7 @@ class LLVMArithmetic:
         if not guarded:
             return self._text.emit(f"{instruction} {kind} {a}, {b}")
         # Dividing by 0 and the least integer by -1 both trap on x86: divide by 1 instead and choose the result after.
-        zero, one, minus_one = (literal(n, dtype) for n in (0, 1, -1))
+        zero, one, minus_one = (llvm_literal(n, dtype) for n in (0, 1, -1))
         by_zero = unsafe = self._text.emit(f"icmp eq {kind} {b}, {zero}")
         if sign == "s":
             by_minus_one = self._text.emit(f"icmp eq {kind} {b}, {minus_one}")

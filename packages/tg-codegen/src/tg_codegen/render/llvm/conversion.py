@@ -6,7 +6,7 @@ from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 
 from ...ir.uop import UOp
-from .text import LLVMText, literal, llvm_type, overload
+from .text import LLVMText, llvm_literal, llvm_type, overload
 
 
 class LLVMConversion:
@@ -26,7 +26,7 @@ class LLVMConversion:
         from_type, to_type = llvm_type(src), llvm_type(dst)
         if dtypes.is_bool(dst):
             comparison = "fcmp une" if dtypes.is_float(src) else "icmp ne"
-            return self._text.emit(f"{comparison} {from_type} {value}, {literal(dtypes.as_const(0, src), src)}")
+            return self._text.emit(f"{comparison} {from_type} {value}, {llvm_literal(dtypes.as_const(0, src), src)}")
         if dtypes.is_float(src):
             if dtypes.is_float(dst):
                 return self._cast_float(value, src, dst)
@@ -70,23 +70,23 @@ class LLVMConversion:
         kind, low, high = llvm_type(src), int(dtypes.min(dst)), int(dtypes.max(dst))
         # Narrow integers are converted as 32 bits.
         via = dst if dst.bits >= 32 else dtypes.int32.vec(dst.count)
-        least = literal(float(low), src)
+        least = llvm_literal(float(low), src)
         if dst.bits <= dtypes.finfo(src)[1] + 1:  # the greatest value is a float: clamp, and mend NaN
-            greatest = literal(float(high), src)
-            value = select(emit(f"fcmp uno {kind} {value}, {value}"), literal(0.0, src), value, src)
+            greatest = llvm_literal(float(high), src)
+            value = select(emit(f"fcmp uno {kind} {value}, {value}"), llvm_literal(0.0, src), value, src)
             value = select(emit(f"fcmp ogt {kind} {value}, {least}"), value, least, src)
             value = select(emit(f"fcmp olt {kind} {value}, {greatest}"), value, greatest, src)
             number = self._to_int(value, src, via)
             return self.cast(number, via, dst)
-        past = literal(float(high + 1), src)
+        past = llvm_literal(float(high + 1), src)
         above, below = emit(f"fcmp oge {kind} {value}, {past}"), emit(f"fcmp ole {kind} {value}, {least}")
         flags = llvm_type(dtypes.bool.vec(src.count))
         unfit = emit(f"or {flags} {emit(f'fcmp uno {kind} {value}, {value}')}, {above}")
         unfit = emit(f"or {flags} {unfit}, {below}")
-        number = self._to_int(select(unfit, literal(0.0, src), value, src), src, dst)
+        number = self._to_int(select(unfit, llvm_literal(0.0, src), value, src), src, dst)
         if low:
-            number = select(below, literal(low, dst), number, dst)
-        return select(above, literal(high, dst), number, dst)
+            number = select(below, llvm_literal(low, dst), number, dst)
+        return select(above, llvm_literal(high, dst), number, dst)
 
     def _to_int(self, value: str, src: DType, dst: DType) -> str:
         sign = "ui" if dtypes.is_unsigned(dst) else "si"
@@ -114,6 +114,6 @@ class LLVMConversion:
         bits = emit(f"bitcast {s} {near} to {w}")
         step = emit(f"sext {llvm_type(dtypes.bool.vec(count))} {away} to {w}")
         toward_zero = emit(f"add {w} {bits}, {step}")
-        odd = emit(f"or {w} {toward_zero}, {literal(1, word)}")
+        odd = emit(f"or {w} {toward_zero}, {llvm_literal(1, word)}")
         inexact = emit(f"fcmp one {d} {back}, {value}")
         return emit(f"bitcast {w} {self._text.select(inexact, odd, bits, word)} to {s}")

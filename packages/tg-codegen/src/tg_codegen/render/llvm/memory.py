@@ -10,7 +10,7 @@ from ...ir.facts import KernelFacts, element
 from ...ir.scalar import constant_lanes
 from ...ir.uop import UOp
 from ...machine.memory import STREAM_ALIGNMENT
-from .text import LLVMText, literal, llvm_type, overload, scalar_type
+from .text import LLVMText, llvm_literal, llvm_type, overload, scalar_type
 
 
 class LLVMMemory:
@@ -44,7 +44,7 @@ class LLVMMemory:
         wide = u.dtype.scalar().vec(dtype.count)
         if u.dtype.count == dtype.count:
             return self._text.value(u)
-        return literal(u.arg, wide) if u.is_const else self._text.splat(self._text.value(u), wide)
+        return llvm_literal(u.arg, wide) if u.is_const else self._text.splat(self._text.value(u), wide)
 
     def _plain_load(self, u: UOp, inbounds: bool = True) -> str:
         kind, align = llvm_type(u.dtype, memory=True), element(u.src[0]).itemsize

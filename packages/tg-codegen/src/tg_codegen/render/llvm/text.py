@@ -42,7 +42,7 @@ def overload(dtype: DType, memory: bool = False) -> str:
     return short if dtype.count == 1 else f"v{dtype.count}{short}"
 
 
-def literal(value: ConstType, dtype: DType) -> str:
+def llvm_literal(value: ConstType, dtype: DType) -> str:
     scalar = dtype.scalar()
     if dtypes.is_bool(scalar):
         text = "true" if value else "false"
@@ -166,7 +166,7 @@ class LLVMText:
     def value(self, u: UOp) -> str:
         """What stands for the node as an operand, here and now."""
         if u.op is UOps.CONST:
-            return literal(u.arg, u.dtype)
+            return llvm_literal(u.arg, u.dtype)
         if u.op is UOps.ACC:
             return self.emit(f"load {llvm_type(u.dtype)}, {self.register} {self.values[u]}", "acc")
         return self.values[u]

@@ -20,7 +20,7 @@ from ..spelling import bare, decimal, short
 from ..text import Text, is_atom
 from .wide import HELPERS as WIDE_HELPERS
 
-KEYWORDS = frozenset(
+WGSL_KEYWORDS = frozenset(
     """alias array atomic auto await become binding_array bitcast bool break case cast catch class const const_assert
     const_cast continue continuing default delete diagnostic discard do dynamic_cast else enable enum explicit export
     extends extern external f16 f32 fallthrough false final finally fn for friend from get goto group handle highp i32
@@ -55,7 +55,7 @@ class WGSLTerms:
 
     def __init__(self, uops: Sequence[UOp]) -> None:
         self.facts = kernel_facts(uops)
-        self.text = Text(KEYWORDS, inlined(uops, self.facts.uses))
+        self.text = Text(WGSL_KEYWORDS, inlined(uops, self.facts.uses))
         self.used: set[DType] = set()
 
     def type(self, dtype: DType) -> str:

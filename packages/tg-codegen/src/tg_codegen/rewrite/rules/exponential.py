@@ -52,7 +52,7 @@ _TANH = (
 )  # fmt: skip
 
 
-class Whole(NamedTuple):
+class WholeNumber(NamedTuple):
     """A whole number n: as a float, and as a signed integer whose low bits are those of n."""
 
     value: Number
@@ -63,18 +63,18 @@ class Whole(NamedTuple):
         return ((self.bits << f.mantissa) + ((f.bias - less) << f.mantissa)).bitcast(f.dtype)
 
 
-def nearest(x: Number, factor: float, f: Format) -> Whole:
+def nearest(x: Number, factor: float, f: Format) -> WholeNumber:
     """The whole number near x * factor, which is less than 2**(mantissa - 2)."""
     if not f.shifts:
         value = (x.fma(factor, (x < 0.0).where(x.like(-0.5), 0.5))).apply(Ops.TRUNC)
-        return Whole(value, value.cast(f.signed))
+        return WholeNumber(value, value.cast(f.signed))
     # The sum has no bits after the point, and the whole number is in its low ones.
     magic = 1.5 * 2.0**f.mantissa
     shifted = x.fma(factor, magic)
-    return Whole(shifted - magic, shifted.bitcast(f.signed))
+    return WholeNumber(shifted - magic, shifted.bitcast(f.signed))
 
 
-def reduced(x: Number, f: Format, rest: Number | None = None) -> tuple[Number, Whole]:
+def reduced(x: Number, f: Format, rest: Number | None = None) -> tuple[Number, WholeNumber]:
     """r and n of e**(x + rest), where ``rest`` is small beside ``x``."""
     n = nearest(x if rest is None else x + rest, _LOG2_E, f)
     high, low = parts(_LOG_2, _LOG_2_REST, f.mantissa - 8 if f.single else f.mantissa - 11)
@@ -82,7 +82,7 @@ def reduced(x: Number, f: Format, rest: Number | None = None) -> tuple[Number, W
     return n.value.fma(-low, r if rest is None else r + rest), n
 
 
-def scaled(x: Number, n: Whole, f: Format, less: int = 0) -> Number:
+def scaled(x: Number, n: WholeNumber, f: Format, less: int = 0) -> Number:
     """x * 2**(n - less), rounded once, for n in about twice the range of exponents."""
     if f.scales:
         return scale(x, n.value - less if less else n.value)

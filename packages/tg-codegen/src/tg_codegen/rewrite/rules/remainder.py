@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf, nan
 
-from .exponential import Whole, nearest, scaled
+from .exponential import WholeNumber, nearest, scaled
 from .number import FP64, Format, Number
 
 
@@ -46,7 +46,7 @@ def remainder(x: Number, y: Number, f: Format) -> Number:
         for part in divisors:
             m = w.kept(m - quotient * part, 2.0**w.bias)
     m = (m < 0.0).where(m + d, m).cast(f.dtype)
-    rest = scaled(m, Whole(e_divisor.cast(f.dtype), e_divisor), f)
+    rest = scaled(m, WholeNumber(e_divisor.cast(f.dtype), e_divisor), f)
     found = (size < divisor).where(x, f.signed_as(rest, f.sign(x)))
     valid = (size < inf) & (divisor > 0.0) & y.equals(y)
     return valid.where(found, nan)
