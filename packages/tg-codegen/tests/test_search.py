@@ -47,7 +47,7 @@ def test_the_search_follows_the_measure() -> None:
 
 def test_never_worse_than_the_heuristic() -> None:
     heuristic = compile_ast(row_sums(), CPU)
-    best = beam_search(row_sums(), CPU, lambda spec: 1.0 if spec.actions == heuristic.actions else 2.0)
+    best = beam_search(row_sums(), CPU, lambda spec: 1.0 if spec.actions == heuristic.actions else 2.0, width=1)
     assert best.actions == heuristic.actions
     assert best.src == heuristic.src
 
@@ -58,7 +58,7 @@ def test_programs_that_cannot_be_measured_are_passed_over() -> None:
             raise RuntimeError("does not compile")
         return 1.0
 
-    assert not any("LANES" in a for a in beam_search(row_sums(), CPU, measure).actions)
+    assert not any("LANES" in a for a in beam_search(row_sums(), CPU, measure, width=1, max_rounds=2).actions)
 
 
 def test_nothing_can_be_measured() -> None:
@@ -66,7 +66,7 @@ def test_nothing_can_be_measured() -> None:
         raise RuntimeError("no such device")
 
     with pytest.raises(RuntimeError, match="no such device"):
-        beam_search(row_sums(), CPU, measure)
+        beam_search(row_sums(), CPU, measure, width=1, max_rounds=1)
 
 
 def test_an_interrupt_gives_the_best_so_far() -> None:

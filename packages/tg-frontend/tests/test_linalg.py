@@ -265,6 +265,7 @@ def test_spectra_of_matrices_torn_apart(name: str, dtype: str) -> None:
     assert np.abs(linalg.svdvals(Tensor(a)).numpy() - w).max() <= bound
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("shape", [(170, 137), (2, 139, 150), (33, 150)], ids=str)
 def test_reflections_by_blocks_and_halves(shape: tuple[int, ...]) -> None:
     """Factors of long and wide matrices that are condensed in two halves, and of those that blocks do not divide."""
