@@ -19,6 +19,7 @@ PLUGIN = reached.__name__
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_every_instruction_is_executed_by_a_test(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", PLUGIN, "--reached", str(tmp_path)]
     done = subprocess.run([*command, *map(str, FILES)], cwd=HERE, capture_output=True, text=True, check=False)

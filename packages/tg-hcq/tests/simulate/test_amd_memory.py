@@ -396,14 +396,14 @@ def test_scalar_loads_from_buffers(arch: str, lanes: int, hostile: bool) -> None
     """Of each size, inside and outside, with records that lie apart and bytes; partly outside they are a fault."""
     bed, rng, newer = Bed(arch, lanes, hostile=hostile), random.Random(f"{arch} {hostile}"), int(arch[3:-2]) >= 11
     bed.data[:] = rng.randbytes(len(bed.data))
-    names = {4: "b32", 8: "b64", 16: "b128", 32: "b256", 64: "b512"}
+    names = {"b32": 4, "b64": 8, "b128": 16, "b256": 32, "b512": 64}
     if not newer:
-        names = {4: "dword", 8: "dwordx2", 16: "dwordx4", 32: "dwordx8", 64: "dwordx16"}
+        names = {"dword": 4, "dwordx2": 8, "dwordx4": 16, "dwordx8": 32, "dwordx16": 64}
     if arch == "gfx1201":
-        names |= {1: "u8", 2: "i16", 12: "b96"}
+        names |= {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "b96": 12}
     wait = "s_wait_kmcnt 0x0" if arch == "gfx1201" else "s_waitcnt lgkmcnt(0)"
     seen = {"inside": 0, "outside": 0, "fault": 0}
-    for nbytes, name in names.items():
+    for name, nbytes in names.items():
         words = max(nbytes // 4, 1)
         target = "s16" if words == 1 else f"s[16:{15 + words}]"
         for _ in range(8):
