@@ -7,6 +7,7 @@ doubles, which have eleven bits more than float64. ``tools.accuracy`` measures m
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tg_codegen.machine.target import Target
 from tg_codegen.rewrite.engine import graph_rewrite
 from tg_codegen.rewrite.rules import simplify
 from tg_codegen.rewrite.rules.decompose import decompose
+from tg_codegen.rewrite.rules.number import FP32, Number, double
 from tg_dtype import DType, dtypes
 from tg_lazy import TRANSCENDENTAL, Ops
 
@@ -236,3 +238,17 @@ def test_vectors_are_served_too() -> None:
     made = arithmetic(x.alu(Ops.SIN), Plain())
     assert made.dtype is dtypes.float32.vec(4)
     assert all(u.dtype.count == 4 or not isinstance(u.op, Ops) for u in made.toposort())
+
+
+def test_words_become_doubles_in_halves_as_they_do_at_once(on_arrays: Callable[..., Any]) -> None:
+    """Each is rounded once, also where both halves have a sign bit, and where numbers lie between two doubles."""
+    rng, word = np.random.default_rng(0), operand(dtypes.int64)
+    near = (np.int64(1) << rng.integers(0, 63, 2000)) + rng.integers(-3, 4, 2000)
+    edges = np.array([0, -1, 1 << 31, (1 << 31) - 1, -(1 << 31), 1 << 32, (1 << 63) - 1, -(1 << 63), (1 << 53) + 1])
+    x = np.concatenate((rng.integers(-(1 << 63), (1 << 63) - 1, 2000), near, -near, edges))
+    halves = double(Number(word), replace(FP32, converts_words=False)).uop
+    assert not any(u.op is Ops.CAST and u.src[0].dtype is dtypes.int64 and u.dtype is dtypes.float64
+                   for u in halves.toposort())
+    for fused in (False, True):
+        found = on_arrays(halves, {word: x}, fused)
+        np.testing.assert_array_equal(found, x.astype(np.float64))

@@ -46,6 +46,7 @@ class Target:
       folds: whether a multiply-add may read one of its operands from memory.
       max_params: most arguments of a kernel.
       scales: whether multiplying by a power of two, with one rounding, is an instruction.
+      converts_words: whether integers of 64 bits become float64 in vectors.
       strict: keep the order in which reductions of floats are stated, and round every product.
       matrices: instructions that multiply matrices, the best first.
       copies: how many copies of a multiplication unrolled loops may make of it: a compiler's patience, in a way.
@@ -75,6 +76,7 @@ class Target:
     scratch_bytes: int = SCRATCH_BYTES
     strict: bool = False
     scales: bool = False
+    converts_words: bool = True
     cpu: CPUCosts = field(default=CPUCosts())
     gpu: GPUCosts = field(default=GPUCosts())
 

@@ -69,6 +69,7 @@ _LINUX = {
 _NEEDS = {
     "avx2": frozenset({"avx"}), "fma": frozenset({"avx"}), "f16c": frozenset({"avx"}),
     "avx512f": frozenset({"avx", "avx2", "fma", "f16c"}),
+    "avx512dq": frozenset({"avx", "avx2", "fma", "f16c", "avx512f"}),
     "avx512bf16": frozenset({"avx", "avx2", "fma", "f16c", "avx512f"}),
     "avx512vnni": frozenset({"avx", "avx2", "fma", "f16c", "avx512f"}),
 }  # fmt: skip
@@ -202,6 +203,7 @@ class CPUArch(NamedTuple):
             fused_multiply_add=not kind.fused or self.has(kind.fused),
             folds=kind.name == "x86_64",
             scales=kind.name == "x86_64" and self.has("avx512f"),
+            converts_words=kind.name != "x86_64" or self.has("avx512dq"),
             matrices=tuple(
                 m for m, needed in _MATRICES if kind.name == "x86_64" and self.has(needed)
                 and m.shape[1] * m.acc.itemsize == found[0]),  # those of its widest vectors

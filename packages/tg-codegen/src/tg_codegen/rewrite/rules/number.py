@@ -145,6 +145,7 @@ class Format:
       shifts: whether adding a large constant and taking it away again rounds to a whole number. A compiler that may
         reorder sums takes both away.
       doubles: whether there is float64.
+      converts_words: whether integers of 64 bits become float64 in vectors.
     """
 
     dtype: DType
@@ -155,6 +156,7 @@ class Format:
     scales: bool = False
     shifts: bool = True
     doubles: bool = True
+    converts_words: bool = True
 
     @property
     def single(self) -> bool:
@@ -208,7 +210,20 @@ def format_for(dtype: DType, renderer: Renderer) -> Format:
         scales=renderer.scales and renderer.target.scales,
         shifts=renderer.shifts,
         doubles=renderer.supports_dtype(dtypes.float64),
+        converts_words=renderer.target.converts_words,
     )
+
+
+def double(x: Number, f: Format) -> Number:
+    """An int64 as float64, rounded once: in two halves where only integers of 32 bits are converted in vectors.
+
+    Either half is exact, and so is the product.
+    """
+    if f.converts_words:
+        return x.cast(dtypes.float64)
+    high = (x >> 32).cast(dtypes.int32).cast(dtypes.float64)
+    low = (x.cast(dtypes.uint32) ^ (1 << 31)).bitcast(dtypes.int32).cast(dtypes.float64)  # less 2**31: it has a sign
+    return high.fma(2.0**32, low + 2.0**31)
 
 
 def scale(x: Number, power: Number) -> Number:

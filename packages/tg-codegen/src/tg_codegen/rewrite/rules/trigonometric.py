@@ -12,7 +12,7 @@ from math import inf, ldexp, nan
 from tg_dtype import dtypes
 from tg_lazy import Ops
 
-from .number import Format, Number, parts
+from .number import Format, Number, double, parts
 
 _HALF_PI, _HALF_PI_REST = 1.5707963267948966, 6.123233995736766e-17
 # (sin(r) - r) / r**3 and (cos(r) - 1 + r**2 / 2) / r**4 in r**2
@@ -154,7 +154,7 @@ def _right_angles(size: Number, f: Format, exact: bool) -> tuple[Number, Number,
     # The remaining part of a right angle, from -1/2 to 1/2, times 2**64.
     part = (turns << 2).bitcast(dtypes.int64)
     if f.single and f.doubles:
-        wide = part.cast(dtypes.float64) * ldexp(_HALF_PI, -64)
+        wide = double(part, f) * ldexp(_HALF_PI, -64)
         first = wide.cast(f.dtype)
         rest = (wide - first.cast(dtypes.float64)).cast(f.dtype)
     else:
