@@ -16,6 +16,7 @@ from tg_codegen.nest.parts import stated
 from tg_codegen.nest.text import parse_kernel, print_kernel
 from tg_codegen.plan.actions import ActionError
 from tg_codegen.plan.heuristic import applied, heuristic
+from tg_codegen.plan.reuse_row_values import ReuseRowValues
 from tg_codegen.plan.row_blocks import RowBlocks, block_size, proposed
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.search.cycles import cycles
@@ -29,8 +30,19 @@ ST = ShapeTracker.from_shape
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def weighted(batch: int, rows: int, keys: int, width: int) -> LazyOp:
-    """Products of rows with keys, divided by one more than their greatest square in the row, then a weighted sum."""
+def softmax(seen: LazyOp) -> LazyOp:
+    """Along the last dimension."""
+    one = (*seen.shape[:-1], 1)
+    top, axes = A.reduce(seen, Ops.MAX, (len(one) - 1,)), (len(one) - 1,)
+    powers = A.alu(Ops.EXP, A.alu(Ops.SUB, seen, A.view(top, ST(one).expand(seen.shape))))
+    return A.alu(Ops.FDIV, powers, A.view(A.reduce(powers, Ops.ADD, axes), ST(one).expand(seen.shape)))
+
+
+def weighted(batch: int, rows: int, keys: int, width: int, attention: bool = False) -> LazyOp:
+    """Products of rows with keys, divided by one more than their greatest square in the row, then a weighted sum.
+
+    Or instead of the division the softmax of each row.
+    """
     full = (batch, rows, keys, width)
     q = A.load(1, F32, ST((batch, rows, width)).reshape((batch, rows, 1, width)).expand(full))
     k = A.load(2, F32, ST((batch, keys, width)).reshape((batch, 1, keys, width)).expand(full))
@@ -39,6 +51,7 @@ def weighted(batch: int, rows: int, keys: int, width: int) -> LazyOp:
     top = A.reduce(A.alu(Ops.MUL, seen, seen), Ops.MAX, (2,))
     scale = A.alu(Ops.ADD, top, A.const(1, F32, (batch, rows, 1)))
     shares = A.alu(Ops.FDIV, seen, A.view(scale, ST((batch, rows, 1)).expand((batch, rows, keys))))
+    shares = softmax(seen) if attention else shares
     out = (batch, rows, width, keys)
     p = A.load(5, F32, ST((batch, rows, keys)).reshape((batch, rows, 1, keys)).expand(out))
     v = A.load(3, F32, ST((batch, keys, width)).permute((0, 2, 1)).reshape((batch, 1, width, keys)).expand(out))
@@ -73,6 +86,27 @@ def test_rows(shape: tuple[int, int, int, int], plain: bool, threads: int) -> No
     interpret(spec.uops, [out, *(bytearray(x.tobytes()) for x in (q, k, v))])
     got = np.frombuffer(out, np.float32).reshape(batch, rows, width)
     np.testing.assert_allclose(got, expected(q, k, v), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("keys", "once"), [(80, True), (40, False), (4096, False)])
+def test_a_softmax_between_products_has_each_exponential_once(keys: int, once: bool) -> None:
+    """Where its rows are long enough to be kept, and a whole block of them fits beside those of the products."""
+    shape = (2, 64, keys, 8)
+    target = Target(vector_bytes=32, registers=16, threads=2, l2_bytes=1 << 20)
+    ast = weighted(*shape, attention=True)
+    actions = heuristic(stated(lower(ast)), target)
+    assert (ReuseRowValues() in actions) is once
+    spec = compile_ast(ast, LLVMRenderer(target))
+    assert len({b.slot for b in spec.buffers}) == 4 and not spec.fallback
+    if keys > 80:
+        return
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((2, n, 8)).astype(np.float32) for n in (64, keys, keys))
+    out = bytearray(4 * 2 * 64 * 8)
+    interpret(spec.uops, [out, *(bytearray(x.tobytes()) for x in (q, k, v))])
+    powers = np.exp(q @ k.transpose(0, 2, 1))
+    got = np.frombuffer(out, np.float32).reshape(2, 64, 8)
+    np.testing.assert_allclose(got, powers / powers.sum(-1, keepdims=True) @ v, rtol=1e-4, atol=1e-5)
 
 
 def test_scratch_holds_a_block_and_no_more() -> None:

@@ -23,6 +23,7 @@ from ..nest.nest import GATHERED, Nest, Node, NodeTable, Store, with_expressions
 from ..nest.parts import stated
 from ..nest.spec import NodeOp
 from .actions import ActionError, KernelAction
+from .row_blocks import BLOCK_ROWS, scratch_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Search:
                 continue
             mine = self.signatures(store.value, walk)
             alike: dict[int, dict[Variable, Node]] = {}
-            for node in nest.nodes():
+            for node in store.value.toposort():
                 if node.op is not NodeOp.REDUCE or len(node.arg[1]) != 1:
                     continue
                 root = node.arg[1][0]
@@ -106,38 +107,41 @@ class Search:
         return None
 
 
-def reusable(nest: Nest) -> Reuse | None:
-    """What an output of a nest may reuse; None where there is nothing, or where it cannot be kept row by row."""
-    if len(nest.stores) != 1 or nest.stores[0].update or any(b.internal for b in nest.buffers):
+def reusable(nest: Nest) -> tuple[Store, Reuse] | None:
+    """The first output of a nest that may reuse something, and what; None where there is none.
+
+    Of several outputs only those of a kernel in parts: it keeps rows of its internal buffers as it is.
+    """
+    parts = any(buffer.internal for buffer in nest.buffers)
+    if (len(nest.stores) != 1 and not parts) or any(store.update for store in nest.stores):
         return None
-    store = nest.stores[0]
-    found = Search(nest).found(store) if isinstance(store.valid, int) else None
-    if found is None:
-        return None
-    outer = [root for root in store.roots if root is not found.walk]
-    known = all(isinstance(nest.roots[root].extent, int) for root in outer)
-    return found if outer and known and all(root in found.value.free for root in outer) else None
+    for store in nest.stores:
+        found = Search(nest).found(store) if isinstance(store.valid, int) else None
+        outer = [] if found is None else [root for root in store.roots if root is not found.walk]
+        known = all(isinstance(nest.roots[root].extent, int) for root in outer)
+        if found is not None and outer and known and all(root in found.value.free for root in outer):
+            return store, found
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class ReuseRowValues(KernelAction):
     """Computes what an output and reductions along its rows have in common once, into scratch for a row.
 
-    The kernel then has two parts, around which the rows' dimensions are loops.
+    The kernel then has a part more, and the rows' dimensions are loops around all parts.
     """
 
     def on(self, kernel: Kernel) -> Kernel:
-        found = reusable(kernel.whole) if kernel.single else None
+        found = reusable(kernel.whole) if kernel.single or (kernel.scratch and kernel.block == 1) else None
         if found is None:
             raise ActionError(f"{self}: no output computes along its rows what a reduction along them computes")
         if not kernel.untouched:
             raise ActionError(f"{self}: comes before any change to the loops")
-        return stated(with_reuse(kernel.whole, found))
+        return stated(with_reuse(kernel.whole, *found))
 
 
-def with_reuse(nest: Nest, found: Reuse) -> Nest:
-    """The nest with an internal buffer for what is reused."""
-    store = nest.stores[0]
+def with_reuse(nest: Nest, store: Store, found: Reuse) -> Nest:
+    """The nest with an internal buffer for what an output reuses."""
     roots = [*(root for root in store.roots if root is not found.walk), found.walk]
     slot, size = len(nest.buffers), 1
     place: sint = 0
@@ -154,7 +158,9 @@ def with_reuse(nest: Nest, found: Reuse) -> Nest:
             new[node] = table.make(node.op, node.dtype, tuple(new[s] for s in node.src), node.arg)
     first = Store(slot, place, 1, found.value, store.roots)
     buffers = (*nest.buffers, BufferArg(found.value.dtype, size, internal=True))
-    return replace(nest, stores=(first, replace(store, value=new[store.value])), buffers=buffers)
+    last = replace(store, value=new[store.value])
+    stores = [part for each in nest.stores for part in ((first, last) if each is store else (each,))]
+    return replace(nest, stores=tuple(stores), buffers=buffers)
 
 
 def narrowing(dtype: DType, target: Target) -> float:
@@ -164,10 +170,19 @@ def narrowing(dtype: DType, target: Target) -> float:
 
 
 def proposed(kernel: Kernel, target: Target) -> list[ReuseRowValues]:
-    """The action, where long rows of dear values fit into fast memory beside their operands."""
-    found = reusable(kernel.whole) if kernel.single and target.keeps_rows else None
-    if found is None or found.cost < target.cpu.kept_value + narrowing(found.value.dtype, target):
+    """The action, where long rows of dear values fit into fast memory beside their operands.
+
+    Where a block has many rows of other buffers, it is to have as many.
+    """
+    found = reusable(kernel.whole) if (kernel.single or kernel.scratch) and target.keeps_rows else None
+    if found is None:
         return []
-    if upper(kernel.whole.roots[found.walk].extent) < target.cpu.kept_row:
+    nest, (_, reuse) = kernel.whole, found
+    if reuse.cost < target.cpu.kept_value + narrowing(reuse.value.dtype, target):
         return []
-    return [ReuseRowValues()] if found.row_bytes(kernel.whole) <= target.resident_bytes else []
+    if upper(nest.roots[reuse.walk].extent) < target.cpu.kept_row:
+        return []
+    others = sum(width * nest.buffers[slot].dtype.itemsize for slot, width in kernel.scratch.items())
+    if others and BLOCK_ROWS * (others + reuse.row_bytes(nest)) > scratch_share(target):
+        return []
+    return [ReuseRowValues()] if reuse.row_bytes(nest) <= target.resident_bytes else []

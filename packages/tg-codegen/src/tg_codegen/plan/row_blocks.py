@@ -64,7 +64,7 @@ def proposed(kernel: Kernel, target: Target) -> list[RowBlocks]:
     fit = limit = 1
     if shares_operands(nest, shared, target):
         limit = max(1, target.scratch_bytes // max(widths))
-        fit = max(1, min(target.l2_bytes * 3 // 4 // sum(widths), limit))
+        fit = max(1, min(scratch_share(target) // sum(widths), limit))
     if all(upper(nest.roots[root].extent) < target.threads for root in shared[:-1]):
         fit = max(1, min(fit, rows // target.threads))  # the blocks are what is divided among the threads
         limit = min(limit, fit)
@@ -72,6 +72,11 @@ def proposed(kernel: Kernel, target: Target) -> list[RowBlocks]:
     blocks = [block_size(rows, most, lanes) for most in range(fit, max(fit, min(limit, BLOCK_ROWS)) + 1)]
     block = min(blocks, key=lambda block: far_bytes(nest, shared, block, target))
     return [RowBlocks(block)] if block != kernel.block else []
+
+
+def scratch_share(target: Target) -> int:
+    """Bytes of a block's rows that stay in the second-level cache beside what else is read."""
+    return target.l2_bytes * 3 // 4
 
 
 def far_bytes(nest: Nest, shared: Sequence[Variable], block: int, target: Target) -> float:
