@@ -79,7 +79,8 @@ def _terms(nest: Nest, node: Node, target: Target) -> float:
     roots = {*node.free, *node.arg[1]}
     axes = [a for a in nest.axes if a.root in roots]
     lanes = _lanes(nest, node)
-    tile = [a for a in axes if a.kind in UNROLLED]
+    own = lanes is not None and lanes.kind is Kind.LANES  # rows beside one another then have an accumulator each
+    tile = [a for a in axes if a.kind in UNROLLED or (own and a.kind is Kind.ROWS)]
     copies = prod(upper(a.extent) for a in tile)
     costs = target.cpu
     takes = copies * costs.load
@@ -93,7 +94,18 @@ def _terms(nest: Nest, node: Node, target: Target) -> float:
     if lanes is not None:
         extent, width = upper(nest.roots[lanes.root].extent), upper(lanes.extent)
         points *= -(-extent // width) / extent
-    return takes * points / copies * _share(axes, target) * _wanted(nest, node, lanes)
+    takes = takes * points / copies * _wanted(nest, node, lanes)
+    if own:
+        takes += _combined(tile, target) * prod(upper(nest.roots[root].extent) for root in node.free)
+    return takes * _share(axes, target)
+
+
+def _combined(tile: list[Axis], target: Target) -> float:
+    """Cycles in which the lanes of a reduction become one result: all of those that it has accumulators for."""
+    costs = target.cpu
+    merged = any(a.kind is Kind.ROWS for a in tile)
+    spread = prod(upper(a.extent) for a in tile if a.kind is Kind.SPREAD)
+    return (costs.merged_lanes if merged else costs.combined_lanes) + (spread - 1) / costs.units
 
 
 def _wanted(nest: Nest, node: Node, lanes: Axis | None) -> float:
@@ -151,8 +163,9 @@ def _distinct(nest: Nest, load: Node, tile: list[Axis]) -> int:
 
 
 def _lanes(nest: Nest, node: Node) -> Axis | None:
-    """The loop that has the lanes of a reduction."""
-    return next((a for a in nest.axes if a.kind in LANE and a.root in {*node.free, *node.arg[1]}), None)
+    """The loop that has the lanes of a reduction: one of its own before one that it has in common with its outputs."""
+    found = [a for a in nest.axes if a.kind in LANE and a.root in {*node.free, *node.arg[1]}]
+    return next((a for a in found if a.kind is Kind.LANES), found[0] if found else None)
 
 
 def _share(axes: list[Axis], target: Target) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 from tg_lazy import Ops
@@ -71,8 +72,9 @@ class RowCost:
 
     Attributes:
       work: cycles of its instructions.
-      shared: cycles of those that serve several rows side by side: for what the rows have in common, and conversions of
-        what is the same in all lanes.
+      shared: cycles of those that serve several rows side by side: for what the rows have in common, which comes from
+        the second-level cache where a row is more than the first one holds, and conversions of what is the same in all
+        lanes.
       memory: cycles of reading what is the row's own, from the cache that holds it.
       beside: cycles by which that takes longer where rows are read side by side.
       waits: cycles of the additions to one accumulator after the other, in a row alone.
@@ -93,6 +95,7 @@ class RowCost:
         wanted: dict[Node, float] = {}
         own: dict[tuple[int, sint], int] = {}
         every = dict.fromkeys(n for r in reductions for n in r.src[0].toposort())
+        again = costs.load if row_bytes(nest, every, row, lanes) <= target.l1_bytes else costs.far_load
         for node in (n for n in every if lanes in n.free):
             if node.op is NodeOp.LOAD:
                 slot, index, valid = node.arg
@@ -108,9 +111,11 @@ class RowCost:
                 if not is_elementwise(node) or node.op is Ops.CAST:
                     continue  # a conversion is a part of the load
             copies = prod(n for root, n in tile.items() if root in node.free)
-            cycles = wanted[node] * copies * (costs.load if node.op is NodeOp.LOAD else 1 / costs.units)
+            common = row.var not in node.free
+            read = again if common else costs.load
+            cycles = wanted[node] * copies * (read if node.op is NodeOp.LOAD else 1 / costs.units)
             self.work += cycles
-            self.shared += cycles if row.var not in node.free else 0.0
+            self.shared += cycles if common else 0.0
         lines = {nbytes: nbytes / target.line_bytes / vectors for nbytes in own.values()}
         self.memory = sum(lines[n] * costs.line(n, target.l2_bytes, target.last_bytes) for n in own.values())
         self.beside = costs.beside_line * sum(lines[n] for n in own.values())
@@ -162,7 +167,10 @@ def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[
 
 
 def fetch_next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[LoopAction]:
-    """Fetches large operands ahead: while a core computes a tile of rows, its hardware prefetchers fall behind."""
+    """Fetches large operands ahead: while a core computes a tile of rows, its hardware prefetchers fall behind.
+
+    That is the next tile, or of one that the first-level cache does not hold what comes next in its rows.
+    """
     outer = nest.of_root(row.var)[0]
     found: dict[int, LoopAction] = {}
     for number, load in enumerate(loads_of(nest)):
@@ -170,8 +178,17 @@ def fetch_next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> l
         large = footprint(nest, load) > target.l1_bytes and outer.kind is Kind.LOOP
         if target.cpu.tile_ahead_bytes and large and distance > 0 and coefficient(load.arg[1], lanes) == 1:
             tiles = -(-target.cpu.tile_ahead_bytes // (distance * load.dtype.itemsize))
-            found.setdefault(load.arg[0], Prefetch(number, distance * tiles))
+            ahead = distance * tiles
+            if ahead * load.dtype.itemsize > target.l1_bytes:
+                ahead = target.cpu.tile_ahead_bytes // load.dtype.itemsize
+            found.setdefault(load.arg[0], Prefetch(number, ahead))
     return list(found.values())
+
+
+def row_bytes(nest: Nest, nodes: Iterable[Node], row: Root, lanes: Variable) -> int:
+    """Bytes that vectors of one row read: its own, and what it has in common with the next one."""
+    loads = [n for n in nodes if n.op is NodeOp.LOAD and lanes in n.free]
+    return sum(footprint(nest, n) // (upper(row.extent) if row.var in n.free else 1) for n in loads)
 
 
 def reached(index: sint) -> frozenset[Variable]:
