@@ -362,10 +362,10 @@ def test_the_gradient_of_a_running_maximum_goes_to_the_last_of_equals() -> None:
         x = Tensor(data, requires_grad=True)
         values, at = x.cummax(axis)
         (values * Tensor(weight)).sum().backward()
-        want = np.zeros(shape)
+        want, found_at = np.zeros(shape), at.numpy()
         for place in np.ndindex(*shape):
             to = list(place)
-            to[axis] = int(at.numpy()[place])
+            to[axis] = int(found_at[place])
             want[tuple(to)] += weight[place]
         assert x.grad is not None
         np.testing.assert_allclose(x.grad.numpy(), want, rtol=1e-5)

@@ -543,3 +543,18 @@ def test_what_a_kernel_reads_already_is_no_further_buffer(
         x = scalar(x, Ops.MUL, float(i - 3)).alu(Ops.MAX, x)
         expected = np.maximum(expected * np.float32(i - 3), expected)
     assert kernels(machine, x, expected) == 1
+
+
+def test_what_counters_say_with_little_work_is_no_table(machine: Any, rng: Any) -> None:
+    """A mask of 16 by 16 would be read as often as it is computed again; a function of counters is dearer."""
+    for dear, kernels in ((False, 1), (True, 2)):
+        x = machine.buffer(normal(rng, 4096, 1, 16), "CPU").expand((4096, 16, 16))
+        term, result = (LazyBuffer.iota(16, dtypes.int32, "CPU").reshape(dims)
+                        for dims in ((1, 1, 16), (1, 16, 1)))
+        counts = result.expand((1, 16, 16)).alu(Ops.CMPLT, term.expand((1, 16, 16)))
+        weight = counts.cast(dtypes.float32)
+        if dear:
+            for _ in range(6):
+                weight = scalar(weight, Ops.ADD, 1.5).alu(Ops.EXP2)
+        kept = weight.expand((4096, 16, 16)).alu(Ops.MUL, x).reduce(Ops.ADD, (2,))
+        assert len(schedule([kept])[0]) == kernels

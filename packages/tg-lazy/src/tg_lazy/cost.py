@@ -77,6 +77,11 @@ def limits_of(device: str) -> Limits:
     return LIMITS.get(device.partition(":")[0], _DEFAULT) if LIMITS else _DEFAULT
 
 
+READING = 2.0
+"""Flops that take as long as a value of a table that is near: a load, and a conversion or a comparison with 0.
+
+What counters alone are computed from with no more is never a table: where loops are unrolled, compilers know it.
+"""
 _TABLE_PASSES = 4
 """How often each element of a table of partial results is read or written: cleared, filled, combined, and read."""
 

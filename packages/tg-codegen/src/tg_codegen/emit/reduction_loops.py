@@ -17,6 +17,7 @@ from tg_dtype import AddrSpace, dtypes
 from tg_lazy import Ops, identity
 from tg_shape import Variable, ceildiv, even_part, sint, smin, substitute, upper
 
+from ..ir.scalar import constant_lanes
 from ..ir.uop import UOp, UOps, const
 from ..nest.env import Env
 from ..nest.nest import Axis, Node, is_float_reduce
@@ -237,7 +238,9 @@ class ReductionLoops:
                 continue
             if any(substitute(condition, env.root) == 0 for condition in self.needed[node]):
                 continue
-            term = whole.value(node.src[0], env, context).broadcast(total.dtype.count)
+            term = settled(whole.value(node.src[0], env, context)).broadcast(total.dtype.count)
+            if term.is_const and term.arg == identity(node.arg[0], node.dtype):
+                continue  # so that results with the same terms before it are the same value
             if not isinstance(guard, int):
                 neutral = const(identity(node.arg[0], node.dtype), term.dtype)
                 term = whole.symbols.build.truth(guard).broadcast(total.dtype.count).alu(Ops.WHERE, term, neutral)
@@ -292,6 +295,14 @@ class ReductionLoops:
         if block is not whole.top:  # the next iteration writes here again
             block.effects.append(UOp(UOps.BARRIER, dtypes.void, (total,), next(whole.symbols.numbers)))
         return total
+
+
+def settled(value: UOp) -> UOp:
+    """The operand that a choice takes, where counters alone say which, and these are known."""
+    lanes = constant_lanes(value.src[0]) if value.op is Ops.WHERE else None
+    if lanes is None or len(set(lanes)) > 1:
+        return value
+    return value.src[1] if lanes[0] else value.src[2]
 
 
 def block_length(count: int, terms: int) -> int:

@@ -74,9 +74,9 @@ def _scan_last(x: A, kind: _Kind) -> A:
         # Blocks are scanned each by itself, then joined with the scan of the totals of the blocks before.
         blocks = -(-n // block)
         widths = ((0, 0),) * len(lead) + ((0, blocks * block - n),)
-        inner = _scan_last(x.pad(widths, value=identity).reshape((*lead, blocks, block)), kind)
+        cut = x.pad(widths, value=identity).reshape((*lead, blocks, block))
+        inner, totals = _scan_last(cut, kind), kind.reduce(cut, len(lead) + 1)
         keep = tuple((0, dim) for dim in lead)
-        totals = inner.shrink((*keep, (0, blocks), (block - 1, block))).reshape((*lead, blocks))
         before = _scan_last(totals, kind)
         before = before.pad(((0, 0),) * len(lead) + ((1, 0),), value=identity).shrink((*keep, (0, blocks)))
         joined = kind.join(before.reshape((*lead, blocks, 1)), inner)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tg_shape import ShapeTracker, prod
 
-from ..cost import limits_of
+from ..cost import READING, limits_of
 from ..ops import LEAVES, MEMORY, Ops
 from ..subgraph.graph import Graph
 from ..subgraph.node import Edge, Node, seen_shape, update_of
@@ -218,9 +218,11 @@ class Fusion:
         again = evaluated - node.size
         if again <= 0:
             return ""
+        reads = facts.reads[i]
+        if not reads and facts.flops[i] <= READING:
+            return ""
         limits = limits_of(node.device)
         steps = {space.step for space, _ in uses}
-        reads = facts.reads[i]
         passes = len(steps)
         if reads > limits.cache_bytes * max(1, min(space.units for space, _ in uses)):
             passes = len(uses)

@@ -22,6 +22,7 @@ from .packing import Packer
 from .plan_cost import ALIKE_LANES, EVEN_GAIN, LANES_GAIN, plan_cycles
 from .registers import FEW_ROWS, RegisterTile, SlidingWindow, best_tile
 from .row_tiles import evenly, rows_at_once
+from .running import running
 from .streaming import (
     TRANSPOSED_VECTORS,
     VECTORS_BESIDE,
@@ -53,7 +54,7 @@ class CPUPlanner(Packer):
     """Plans a kernel for a CPU.
 
     Attributes:
-      wanted: the output dimension that is to have the lanes of reductions; None to choose one.
+      wanted: the dimension that is to have the lanes of reductions; None to choose one.
       alike: the others that seemed about as good as the one that was chosen.
     """
 
@@ -139,6 +140,10 @@ class CPUPlanner(Packer):
 
     def reduce(self) -> None:
         """Reductions: vectors where memory is contiguous, a register tile where operands are reused."""
+        together = running(self.nest, self.lanes, self.target)
+        if together:
+            self.do_all(together)
+            return
         body = [n for r in self.reductions for n in r.toposort() if n.op is NodeOp.LOAD]
         choice = self.wanted or self.vector_choice(body)
         if choice is not None and not choice.reduce:
@@ -168,7 +173,7 @@ class CPUPlanner(Packer):
                     for other in self.rows if other is not root and upper(other.extent) >= 4):
                 cost *= TILED_READS  # a register tile reads each operand once for several results
             if root.reduce:
-                cost += costs.combined_lanes / extent
+                cost += (costs.merged_lanes * costs.units if self.merged() else costs.combined_lanes) / extent
                 if any(root.var not in n.arg[1] for n in self.reductions if n.level == 1):
                     cost += costs.laneless_term
             else:
@@ -184,7 +189,7 @@ class CPUPlanner(Packer):
         products = not self.columns and all(self.reuse(load) > 1 for load in body)
         if best is not None and not best.reduce and products:
             most = ALIKE_LANES * best_cost
-            self.alike = [r for r, cost in found.items() if r is not best and not r.reduce and cost < most]
+            self.alike = [r for r, cost in found.items() if r is not best and cost < most]
         return best
 
     def read_cost(self, load: Node, lanes: Root) -> float:
@@ -208,6 +213,12 @@ class CPUPlanner(Packer):
         extent = upper(lanes.extent)
         waste = -(-extent // width) * width / extent
         return vector * waste / width
+
+    def merged(self) -> bool:
+        """Whether the lanes of several rows' results may be combined together: the rows then become the lanes."""
+        return not self.columns and any(
+            upper(row.extent) >= 2 * self.target.threads and all(row.var in n.free for n in self.reductions)
+            and all(coefficient(store.index, row.var) == 1 for store in self.nest.stores) for row in self.rows)
 
     def without(self, root: Root) -> float:
         """What a reduction that has no lanes along ``root`` takes, as a share of what the longest takes."""
