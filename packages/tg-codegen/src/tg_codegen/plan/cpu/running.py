@@ -39,10 +39,8 @@ def running(nest: Nest, lanes: int, target: Target) -> list[LoopAction]:
     short = [nest.of_root(results)[0], nest.of_root(term)[0]]
     if any(not isinstance(a.extent, int) or not 2 <= a.extent <= MOST_RESULTS for a in short):
         return []
-    near = all(coefficient(store.index, results) == 1 for store in nest.stores)
-    others = [root for root in node.free if root is not results and isinstance(nest.roots[root].extent, int)]
-    across = max(others, key=lambda root: nest.axes.index(nest.of_root(root)[0]), default=None)
-    if across is None or not near or target.copies < upper(short[0].extent) + upper(short[1].extent):
+    across = beside(nest, node, results, term)
+    if across is None or target.copies < upper(short[0].extent) + upper(short[1].extent):
         return []
     axis = nest.of_root(across)[0]
     width = min(lanes, power_below(upper(axis.extent)))
@@ -50,6 +48,18 @@ def running(nest: Nest, lanes: int, target: Target) -> list[LoopAction]:
         return []
     cut: LoopAction = Mark(axis.name, Kind.VECTOR) if axis.extent == width else Split(axis.name, width, Kind.VECTOR)
     return [cut, Mark(short[0].name, Kind.UPCAST), Mark(short[1].name, Kind.UNROLL)]
+
+
+def beside(nest: Nest, reduction: Node, results: Variable, term: Variable) -> Variable | None:
+    """The dimension that is to have the lanes: neighbours in memory, or where rows are, those of which are turned."""
+    loads = [n for n in reduction.toposort() if n.op is NodeOp.LOAD]
+    others = [root for root in reduction.free if root is not results and isinstance(nest.roots[root].extent, int)]
+    for root in sorted(others, key=lambda root: -nest.axes.index(nest.of_root(root)[0])):
+        read = all(coefficient(n.arg[1], root) in (0, 1) or coefficient(n.arg[1], term) == 1 for n in loads)
+        written = all(1 in (coefficient(s.index, root), coefficient(s.index, results)) for s in nest.stores)
+        if read and written:
+            return root
+    return None
 
 
 def chosen_by(nest: Nest, reduction: Node, term: Variable) -> Variable | None:
