@@ -13,7 +13,7 @@ from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
 from tg_codegen.plan.actions import apply
 from tg_codegen.plan.cpu.plan_cost import plan_cycles
-from tg_codegen.plan.cpu.planner import CPUPlanner, heuristic
+from tg_codegen.plan.cpu.planner import CPUPlanner, cpu_loops
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.search.cycles import cycles
@@ -115,14 +115,14 @@ def test_rows_that_are_lanes_later_have_accumulators_of_their_own() -> None:
 def test_few_rows_by_halves_that_lie_along_the_reduction_have_lanes_there() -> None:
     """Transposing them in registers, and widening each number of the rows by itself, would take longer."""
     for dtype in (dtypes.float16, dtypes.float32):
-        chosen = [str(a) for a in heuristic(lower(product(5, 4093, 4099, True, dtype)), EIGHT)]
+        chosen = [str(a) for a in cpu_loops(lower(product(5, 4093, 4099, True, dtype)), EIGHT)]
         assert "split(r0, 16, LANES)" in chosen and "mark(i0, UPCAST)" in chosen
-    many = [str(a) for a in heuristic(lower(product(64, 4093, 4099, True)), EIGHT)]
+    many = [str(a) for a in cpu_loops(lower(product(64, 4093, 4099, True)), EIGHT)]
     assert "split(i1, 16, VECTOR)" in many
 
 
 def test_rows_are_side_by_side_where_what_they_share_comes_from_the_second_cache() -> None:
     target = replace(EIGHT, l1_bytes=48 << 10, last_bytes=128 << 20)
     for terms, beside in ((2048, False), (4099, True)):  # three rows of 24 KB, or of 48 KB
-        chosen = [str(a) for a in heuristic(lower(product(3, 4093, terms, True)), target)]
+        chosen = [str(a) for a in cpu_loops(lower(product(3, 4093, terms, True)), target)]
         assert ("split(i1, 4, ROWS)" in chosen) is beside, chosen

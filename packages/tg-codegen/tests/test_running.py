@@ -10,7 +10,7 @@ from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOps
 from tg_codegen.nest.lower import lower
 from tg_codegen.plan.actions import apply
-from tg_codegen.plan.cpu_heuristic import heuristic
+from tg_codegen.plan.cpu.planner import cpu_loops
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.rewrite.rules.pipeline import full_rewrite
 from tg_dtype import dtypes
@@ -41,7 +41,7 @@ def test_results_share_what_they_begin_with(op: Ops, target: Target, strict: boo
     rows, n = 37, 16
     ast = running(op, rows, n, strict)
     nest = lower(ast)
-    actions = heuristic(nest, target)
+    actions = cpu_loops(nest, target)
     assert {"mark(i1, UPCAST)", "mark(r0, UNROLL)"} < set(map(str, actions))
     sink = full_rewrite(emit_nest(apply(nest, actions), target), LLVMRenderer(target))
     body = [u for u in sink.toposort() if u.op is op and u.dtype.count == target.vector_bytes // 4
@@ -59,7 +59,7 @@ def test_results_share_what_they_begin_with(op: Ops, target: Target, strict: boo
 
 
 def test_what_is_not_short_has_a_loop() -> None:
-    actions = heuristic(lower(running(Ops.ADD, 37, 40)), TARGETS[0])
+    actions = cpu_loops(lower(running(Ops.ADD, 37, 40)), TARGETS[0])
     assert not any("mark(r0, UNROLL)" == str(action) for action in actions)
     sink = emit_nest(apply(lower(running(Ops.ADD, 37, 40)), actions), TARGETS[0])
     assert any(u.op is UOps.LOOP for u in sink.toposort())

@@ -238,7 +238,7 @@ class ReductionLoops:
                 continue
             if any(substitute(condition, env.root) == 0 for condition in self.needed[node]):
                 continue
-            term = settled(whole.value(node.src[0], env, context)).broadcast(total.dtype.count)
+            term = known_choice(whole.value(node.src[0], env, context)).broadcast(total.dtype.count)
             if term.is_const and term.arg == identity(node.arg[0], node.dtype):
                 continue  # so that results with the same terms before it are the same value
             if not isinstance(guard, int):
@@ -297,7 +297,7 @@ class ReductionLoops:
         return total
 
 
-def settled(value: UOp) -> UOp:
+def known_choice(value: UOp) -> UOp:
     """The operand that a choice takes, where counters alone say which, and these are known."""
     lanes = constant_lanes(value.src[0]) if value.op is Ops.WHERE else None
     if lanes is None or len(set(lanes)) > 1:

@@ -165,6 +165,15 @@ class Target:
         return self.l2_bytes // 4
 
     @property
+    def block_bytes(self) -> int:
+        """Bytes of a block of rows that stay in the second-level cache beside what else is read.
+
+        >>> Target(l2_bytes=1 << 20).block_bytes
+        786432
+        """
+        return self.l2_bytes * 3 // 4
+
+    @property
     def far_bytes(self) -> int:
         """An operand of more bytes comes from memory whenever it is walked: it is more than a core's last cache."""
         return self.cpu.last_times * self.l2_bytes

@@ -22,6 +22,12 @@ from .nest import Axis, Nest, Node, NodeTable, Root, Store, with_expressions
 from .spec import Kind, NodeOp
 from .texels import with_texels
 
+BLOCK_ROWS = 64
+"""Rows of a block, at the most: several register tiles, each of which reads what the rows have in common once.
+
+More rows take more scratch, and read no less: this is how the algorithm is arranged, on any machine.
+"""
+
 
 def stated(nest: Nest) -> Kernel:
     """The kernel that a nest states: as it is, or where it has internal buffers, in parts for each single row.

@@ -20,10 +20,9 @@ from tg_shape import Expr, Variable, coefficient, sint, substitute, toposort, up
 from ..machine.target import Target
 from ..nest.kernel import Kernel
 from ..nest.nest import GATHERED, Nest, Node, NodeTable, Store, with_expressions
-from ..nest.parts import stated
+from ..nest.parts import BLOCK_ROWS, stated
 from ..nest.spec import NodeOp
 from .actions import ActionError, KernelAction
-from .row_blocks import BLOCK_ROWS, scratch_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +182,6 @@ def proposed(kernel: Kernel, target: Target) -> list[ReuseRowValues]:
     if upper(nest.roots[reuse.walk].extent) < target.cpu.kept_row:
         return []
     others = sum(width * nest.buffers[slot].dtype.itemsize for slot, width in kernel.scratch.items())
-    if others and BLOCK_ROWS * (others + reuse.row_bytes(nest)) > scratch_share(target):
+    if others and BLOCK_ROWS * (others + reuse.row_bytes(nest)) > target.block_bytes:
         return []
     return [ReuseRowValues()] if reuse.row_bytes(nest) <= target.resident_bytes else []

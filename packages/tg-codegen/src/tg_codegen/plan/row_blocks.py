@@ -16,16 +16,10 @@ from tg_shape import Variable, coefficient, upper
 from ..machine.target import Target
 from ..nest.kernel import Kernel
 from ..nest.nest import Nest
-from ..nest.parts import in_blocks, internal_slots, row_width, shared_roots
+from ..nest.parts import BLOCK_ROWS, in_blocks, internal_slots, row_width, shared_roots
 from ..nest.spec import NodeOp
 from .actions import ActionError, KernelAction
 from .planner import power_below
-
-BLOCK_ROWS = 64
-"""Rows of a block, at the most: several register tiles, each of which reads what the rows have in common once.
-
-More rows take more scratch, and read no less: this is how the algorithm is arranged, on any machine.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +58,7 @@ def proposed(kernel: Kernel, target: Target) -> list[RowBlocks]:
     fit = limit = 1
     if shares_operands(nest, shared, target):
         limit = max(1, target.scratch_bytes // max(widths))
-        fit = max(1, min(scratch_share(target) // sum(widths), limit))
+        fit = max(1, min(target.block_bytes // sum(widths), limit))
     if all(upper(nest.roots[root].extent) < target.threads for root in shared[:-1]):
         fit = max(1, min(fit, rows // target.threads))  # the blocks are what is divided among the threads
         limit = min(limit, fit)
@@ -72,11 +66,6 @@ def proposed(kernel: Kernel, target: Target) -> list[RowBlocks]:
     blocks = [block_size(rows, most, lanes) for most in range(fit, max(fit, min(limit, BLOCK_ROWS)) + 1)]
     block = min(blocks, key=lambda block: far_bytes(nest, shared, block, target))
     return [RowBlocks(block)] if block != kernel.block else []
-
-
-def scratch_share(target: Target) -> int:
-    """Bytes of a block's rows that stay in the second-level cache beside what else is read."""
-    return target.l2_bytes * 3 // 4
 
 
 def far_bytes(nest: Nest, shared: Sequence[Variable], block: int, target: Target) -> float:

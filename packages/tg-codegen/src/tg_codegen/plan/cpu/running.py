@@ -9,10 +9,11 @@ from __future__ import annotations
 from tg_lazy import Ops, identity
 from tg_shape import Variable, coefficient, upper
 
-from ..machine.target import Target
-from ..nest.nest import Kind, Nest, Node, NodeOp
-from .actions import LoopAction, Mark, Split, reductions_of
-from .planner import power_below
+from ...machine.target import Target
+from ...nest.nest import Nest, Node
+from ...nest.spec import Kind, NodeOp
+from ..actions import LoopAction, Mark, Split, reductions_of
+from ..planner import power_below
 
 MOST_RESULTS = 16
 """Results of a row, and terms of each, at the most: a square of vectors that is transposed in registers."""
