@@ -406,13 +406,15 @@ def test_scalar_loads_from_buffers(arch: str, lanes: int, hostile: bool) -> None
     for name, nbytes in names.items():
         words = max(nbytes // 4, 1)
         target = "s16" if words == 1 else f"s[16:{15 + words}]"
+        unit, cut = min(nbytes, 4), 4 if nbytes >= 4 else 1
+        constant = rng.randrange(72) // unit * unit + rng.randrange(cut)
+        program = f"s_buffer_load_{name} {target}, s[8:11], s4 offset:{constant:#x}\n {wait}\n s_endpgm"
         for _ in range(8):
-            stride, unit = rng.choice((0, 4, 20)), min(nbytes, 4)
+            stride = rng.choice((0, 4, 20))
             size = rng.choice((0, 4, 60, 100, 4 * rng.randrange(40)))
             records = size // stride if stride else size
             size = records * max(stride, 1)
-            cut = 4 if nbytes >= 4 else 1
-            register, constant = (rng.randrange(72) // unit * unit + rng.randrange(cut) for _ in range(2))
+            register = rng.randrange(72) // unit * unit + rng.randrange(cut)
             swizzle = rng.random() < 0.05
             base = DATA + 4 * rng.randrange(64) | stride << 48 | swizzle << 63
             at = (register + constant) // cut * cut
@@ -422,7 +424,6 @@ def test_scalar_loads_from_buffers(arch: str, lanes: int, hostile: bool) -> None
                 wave.set_scalar("s", records, 10)
                 wave.set_scalar("s", register, 4)
 
-            program = f"s_buffer_load_{name} {target}, s[8:11], s4 offset:{constant:#x}\n {wait}\n s_endpgm"
             if swizzle or at < size < at + nbytes:
                 with pytest.raises(EngineFault) as error:
                     bed.run(program, setup=setup)
