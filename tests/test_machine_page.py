@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pkgutil import resolve_name
 
 import pytest
 from bench import hardware
@@ -21,6 +22,14 @@ def test_every_probe_that_is_a_source_is_there() -> None:
     named = set(re.findall(r"probe `([a-z ]+)`", text))
     assert {"units", "latency", "columns", "prefetch"} <= named
     assert named <= {*hardware.PROBES, "integer division"}, "the last is one of division's"
+
+
+def test_every_function_that_weighs_is_there() -> None:
+    section = machine_model.PAGE.read_text(encoding="utf-8").partition("## Who weighs what")[2].partition("\n## ")[0]
+    named = re.findall(r"^\| `([\w.]+)`", section, re.MULTILINE)
+    assert len(named) >= 8
+    for name in named:
+        assert callable(resolve_name(f"tg_codegen.{name}")), name
 
 
 def test_probes_measure(capsys: pytest.CaptureFixture[str]) -> None:

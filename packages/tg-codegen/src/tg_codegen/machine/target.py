@@ -165,13 +165,32 @@ class Target:
         return self.l2_bytes // 4
 
     @property
+    def beside_bytes(self) -> int:
+        """Bytes that stay in the second-level cache beside as much else.
+
+        >>> Target(l2_bytes=1 << 20).beside_bytes
+        524288
+        """
+        return self.l2_bytes // 2
+
+    @property
     def block_bytes(self) -> int:
-        """Bytes of a block of rows that stay in the second-level cache beside what else is read.
+        """Bytes of a block that stay in the second-level cache beside what else is read.
 
         >>> Target(l2_bytes=1 << 20).block_bytes
         786432
         """
         return self.l2_bytes * 3 // 4
+
+    @property
+    def l1_resident_bytes(self) -> int:
+        """As :attr:`resident_bytes`, of the first-level cache."""
+        return self.l1_bytes // 4
+
+    @property
+    def l1_beside_bytes(self) -> int:
+        """As :attr:`beside_bytes`, of the first-level cache."""
+        return self.l1_bytes // 2
 
     @property
     def far_bytes(self) -> int:

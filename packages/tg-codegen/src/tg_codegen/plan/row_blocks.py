@@ -105,7 +105,7 @@ def shares_operands(nest: Nest, shared: Sequence[Variable], target: Target) -> b
             nbytes = node.dtype.itemsize
             for root in node.free:
                 nbytes *= upper(nest.roots[root].extent)
-            if nbytes > target.l1_bytes // 2:
+            if nbytes > target.l1_beside_bytes:
                 return True
     return False
 

@@ -33,6 +33,7 @@ from ..plan.actions import (
     loads_of,
     reductions_of,
 )
+from ..plan.cpu.registers import TILE_ROWS
 from ..plan.pipeline_rows import DelayStores, JoinWalks
 from ..plan.reuse_row_values import ReuseRowValues
 from ..plan.row_blocks import RowBlocks
@@ -52,8 +53,6 @@ AHEAD = (256, 1024, 4096)
 """Elements ahead of a load to try telling the cache of."""
 DEEPEST = 4
 """Loops that a dimension is cut into at the most."""
-TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
-"""Sides of a register tile to try where there is one."""
 RESULTS = (6, 32)
 """Results of a register tile, vectors of a CPU: fewer wait for one another, more than this no CPU has registers for."""
 SMALL = 16
@@ -227,7 +226,7 @@ def _part(action: KernelAction) -> int | None:
 
 def tiles(actions: Sequence[KernelAction], one: int, other: int) -> Iterator[tuple[KernelAction, ...]]:
     """Lists in which the actions at two places cut a register tile of other sides."""
-    for rows, vectors in product(TILES, TILES):
+    for rows, vectors in product(TILE_ROWS, TILE_ROWS):
         if RESULTS[0] <= rows * vectors <= RESULTS[1]:
             changed = [sized(action, rows if at == one else vectors) if at in (one, other) else action
                        for at, action in enumerate(actions)]
@@ -250,7 +249,7 @@ def otherwise(action: KernelAction) -> Iterator[KernelAction]:
     elif isinstance(action, Split):
         near = {action.factor * 2, action.factor // 2, action.factor + 1, action.factor - 1}
         if action.kind is Kind.UPCAST:
-            near |= {*TILES} - {action.factor}
+            near |= {*TILE_ROWS} - {action.factor}
         lanes = action.kind in (Kind.VECTOR, Kind.LANES, Kind.ROWS)
         yield from (replace(action, factor=n) for n in sorted(near) if n > 1 and (not lanes or n & (n - 1) == 0))
     elif isinstance(action, RowBlocks):

@@ -85,7 +85,7 @@ def fetched_ahead(
             continue
         second = next(walk for walk in of_slot if (walk.part, walk.level) == times[1])
         step, itemsize = steps.pop() * together, second.load.dtype.itemsize
-        if step * itemsize < LEAST_ROW_LINES * target.line_bytes or step * itemsize > target.l2_bytes // 4:
+        if step * itemsize < LEAST_ROW_LINES * target.line_bytes or step * itemsize > target.resident_bytes:
             continue
         if rows // together < LEAST_ROWS or rows // together * step * itemsize <= target.l2_bytes:
             continue

@@ -102,7 +102,7 @@ class Packer(Planner):
                 continue
             nbytes = held([*local, *together], windowed(load, self.nest)) * load.dtype.itemsize
             strided = coefficient(load.arg[1], lanes.var) != 1 or self.contracted
-            most = self.panel_most if strided else min(self.target.l2_bytes // 2, self.panel_most)
+            most = self.panel_most if strided else min(self.target.beside_bytes, self.panel_most)
             if not serial or reads < (2 if strided else self.packed_from(load)) or nbytes > most:
                 continue
             if not self.scattered(load, lanes):
@@ -135,7 +135,7 @@ class Packer(Planner):
         """
         if not isinstance(panels.extent, int):
             return panels
-        most = max(1, min(self.panel_most, self.target.l2_bytes * 3 // 4) // nbytes)
+        most = max(1, min(self.panel_most, self.target.block_bytes) // nbytes)
         threads = self.target.threads if self.threaded else 1
         parts = max(2, threads * -(-panels.extent // (threads * most)))
         together = -(-panels.extent // parts)
@@ -151,7 +151,7 @@ class Packer(Planner):
     def resident(self, load: Node) -> bool:
         """Whether all of an operand stays in the second-level cache, beside as much."""
         elements = prod(upper(self.nest.roots[r].extent) for r in load.free)
-        return elements * load.dtype.itemsize <= self.target.l2_bytes // 2
+        return elements * load.dtype.itemsize <= self.target.beside_bytes
 
     def pack_rows(self, rows: Root, reduced: Root) -> None:
         """Packs the rows' operand along the reduction, where a matrix instruction would read it with a stride."""
@@ -213,7 +213,7 @@ class Packer(Planner):
             nbytes = prod(upper(self.nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
             far |= nbytes > self.target.far_bytes
             crowded |= l2 < 2 * (nbytes + extent * wide) <= 2 * l2
-        if extent * (wide + beside) <= l2 // 2 and held == extent and not far and not crowded:
+        if extent * (wide + beside) <= self.target.beside_bytes and held == extent and not far and not crowded:
             return None
         panels = min(costs.group_panels, upper(self.serial(lanes.var)) // self.target.threads) if across else 1
         panels = max(1, panels)
@@ -333,7 +333,7 @@ class Packer(Planner):
         count = upper(axis.extent)
         one = pieces.panels * tile.rows * tile.vectors * self.width(lanes) * reduction.dtype.itemsize
         one *= prod(upper(a.extent) for a in together)
-        near = min(self.target.l2_bytes // 2, self.target.partial_bytes)
+        near = min(self.target.beside_bytes, self.target.partial_bytes)
         if packed is not None:
             for other in self.nest.axes:  # what is packed serves these too
                 fits = isinstance(other.extent, int) and one * other.extent <= near

@@ -15,6 +15,11 @@ FEW_ROWS = 8
 MANY_ROWS = 14
 """Most rows of a tile: 14 rows of two vectors are 28 accumulators, which leaves 4 of 32 registers for operands."""
 
+TILE_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, MANY_ROWS)
+"""Rows of a tile that are tried: every number while one row more is much, then even ones."""
+TILE_VECTORS = (1, 2, 3, 4, 6)
+"""Vectors of a tile that are tried: six by four rows are all that 32 registers hold beside the operands."""
+
 
 @dataclass(frozen=True, slots=True)
 class RegisterTile:
@@ -137,11 +142,11 @@ def best_tile(
         stores = lanes * tile.rows.bit_count() * costs.store / (tile.rows * turned) if turned else 0.0
         return term(tile) / results * waste * latency * (1 + costs.units * stores), -results
 
-    counts = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14}
+    counts = {*TILE_ROWS}
     if window.apart > 1:
         counts.update(range(window.apart, MANY_ROWS + 1, window.apart))
     options = (
-        RegisterTile(r, v, unrolled) for r in sorted(counts) for v in (1, 2, 3, 4, 6)
+        RegisterTile(r, v, unrolled) for r in sorted(counts) for v in TILE_VECTORS
         for unrolled in ((True, False) if window.terms > 1 else (True,))
         if r <= min(rows, most) and v <= min(vectors, widest)
     )

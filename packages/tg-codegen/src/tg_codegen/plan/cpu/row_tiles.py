@@ -161,7 +161,7 @@ def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[
             vectors = -(-nbytes // target.vector_bytes)
             gains = vectors * (costs.conversion + costs.store) < reach * costs.conversion
             by_tile = among and outer.root in load.free and outer.kind is Kind.LOOP
-            if gains and by_tile and nbytes <= target.l1_bytes // 4:
+            if gains and by_tile and nbytes <= target.l1_resident_bytes:
                 found.append(Convert(number, outer.name))
     return found
 

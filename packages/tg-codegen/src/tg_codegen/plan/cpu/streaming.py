@@ -41,8 +41,6 @@ TILES_AHEAD = 2
 """Tiles of a block's row that are fetched ahead: one is read meanwhile, one is on its way."""
 TRANSPOSED_VECTORS = 16
 """Vectors of a tile that is transposed in registers, at the most: more are more code, whatever the registers hold."""
-OF_L2 = 4
-"""Arrays of at least a quarter of the second-level cache are taken to be evicted before the next kernel reads them."""
 SUMMED_ROWS = 4
 """Rows that are added to partial results at a time, and vectors of each: 4 by 4, so that each partial result is
 loaded and stored once for four terms."""
@@ -141,7 +139,7 @@ def sums_by_rows(nest: Nest, lanes: Variable, target: Target) -> list[LoopAction
         Split(across.name, SUMMED_ROWS, Kind.UPCAST), Split(walk.name, SUMMED_ROWS, Kind.UNROLL)]
     around = [a for a in nest.axes if a.kind is Kind.LOOP and a.root in node.free and a is not across]
     count = -(-vectors // SUMMED_ROWS)
-    most = max(1, min(target.l2_bytes // 4, target.partial_bytes) // (SUMMED_ROWS * target.vector_bytes))
+    most = max(1, min(target.resident_bytes, target.partial_bytes) // (SUMMED_ROWS * target.vector_bytes))
     if not any(upper(a.extent) >= target.threads for a in around):
         most = min(most, -(-count // target.threads))
     if most < count:
@@ -175,7 +173,7 @@ def runs_ahead(nest: Nest, target: Target) -> list[LoopAction]:
         slot, _, valid = load.arg
         nbytes = prod(upper(nest.roots[r].extent) for r in load.free) * load.dtype.itemsize
         if isinstance(valid, int) and not nest.buffers[slot].internal and walked_once(nest, load):
-            if nbytes > target.l2_bytes // OF_L2:
+            if nbytes > target.resident_bytes:  # it was evicted since another kernel wrote it
                 found.setdefault(slot, Prefetch(number, target.cpu.run_ahead_bytes // load.dtype.itemsize))
     return list(found.values())
 

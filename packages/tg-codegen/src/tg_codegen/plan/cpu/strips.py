@@ -25,8 +25,6 @@ BESIDE = (6, 4, 3, 2)
 LINES = (2, 1)
 """Cache lines of a row that a tile reads, at the least: two, for memory and its prefetchers fetch them in pairs; one
 where fewer tiles of rows then read each line again, or where the registers hold no more."""
-NEAR_SHARE = 4
-"""The columns of a tile and its rows stay in the second-level cache if they take at most a quarter of it."""
 
 
 def strips(nest: Nest, rows: Variable, lanes: Variable, tile: RegisterTile, target: Target) -> list[LoopAction]:
@@ -66,14 +64,14 @@ def strips(nest: Nest, rows: Variable, lanes: Variable, tile: RegisterTile, targ
     if few is None or not far or coefficient(load.arg[1], lanes) != 1 or not isinstance(load.arg[2], int):
         return []
     near = (steps <= lines_held(jump, target)
-            and steps * itemsize * (tile.vectors * width + count) <= target.l2_bytes // NEAR_SHARE)
+            and steps * itemsize * (tile.vectors * width + count) <= target.resident_bytes)
     held = target.cpu.near_pages * max(1, PAGE_BYTES // max(jump, 1))
     again = tile.rows < count
     if (again and near) or few.vectors > vectors or jump < target.cpu.scattered_bytes or steps <= held:
         return []
     many, beside = few.rows, few.vectors
     results = -(-count // many) * many * beside * width * node.dtype.itemsize
-    most = max(1, min(target.l2_bytes // 4, target.partial_bytes) // results)
+    most = max(1, min(target.resident_bytes, target.partial_bytes) // results)
     tiles = -(-vectors // beside)
     parts = target.threads * -(-tiles // (target.threads * most))
     ahead = -(-target.cpu.run_ahead_bytes // (held * beside * width * itemsize)) * beside * width

@@ -1,1 +1,1 @@
-"""The planner for GPUs: work-groups, tiles of their items, shared memory."""
+"""The planner for GPUs: work-groups, tiles of their items (:mod:`.tiles`), shared memory."""

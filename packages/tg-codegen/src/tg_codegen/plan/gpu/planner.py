@@ -13,7 +13,6 @@ Three families of kernels:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from tg_lazy import Ops
@@ -29,6 +28,7 @@ from ...nest.texels import writes_images
 from ...nest.updates import ordered_roots
 from ..actions import LoopAction, Mark, Share, Split, apply, loads_of
 from ..planner import Planner, power_below
+from .tiles import item_tile, warp_tile
 
 PRODUCT_DEPTH = 16
 """Iterations of a product's reduction whose operands are in shared memory at once."""
@@ -38,23 +38,6 @@ MATRIX_DEPTH = 32
 """As :data:`PRODUCT_DEPTH`, of a product by matrix instructions."""
 LEAST_PRODUCT = 8
 """Rows, columns and depth below which a product is not tiled."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTile:
-    """A product's tile: of work-items in a group, and of results of each.
-
-    Attributes:
-      rows: work-items along the rows.
-      columns: work-items along the columns.
-      each: rows of a work-item.
-      wide: columns of a work-item.
-    """
-
-    rows: int
-    columns: int
-    each: int
-    wide: int
 
 
 class GPUPlanner(Planner):
@@ -224,7 +207,7 @@ class GPUPlanner(Planner):
         lanes = self.even(columns.var, self.lanes) if any(
             coefficient(s.index, columns.var) == 1 for s in self.nest.stores) else 1
         others = prod(upper(r.extent) for r in self.rows if r is not rows and r is not columns)
-        tile = self.choose(upper(rows.extent), upper(columns.extent), others, lanes)
+        tile = item_tile(upper(rows.extent), upper(columns.extent), others, lanes, self.items, self.target)
         self.part(columns.var, lanes, Kind.VECTOR)
         self.part(columns.var, tile.columns, Kind.LOCAL)
         self.part(columns.var, tile.wide // lanes, Kind.UPCAST)
@@ -249,7 +232,7 @@ class GPUPlanner(Planner):
         if upper(rows.extent) < m or upper(columns.extent) < n:
             return False
         others = prod(upper(r.extent) for r in self.rows if r is not rows and r is not columns)
-        tile = self.warps(upper(rows.extent), upper(columns.extent), others, m, n)
+        tile = warp_tile(upper(rows.extent), upper(columns.extent), others, m, n, self.items, self.target)
         self.part(columns.var, n, Kind.FRAGMENT_COLUMNS)
         self.part(columns.var, tile.wide, Kind.UPCAST)
         self.part(columns.var, tile.columns, Kind.LOCAL)
@@ -260,47 +243,6 @@ class GPUPlanner(Planner):
         self.tiled = True
         self.stage([*left, *(load for load in right if load not in left)], node, max(1, MATRIX_DEPTH // k))
         return True
-
-    def warps(self, rows: int, columns: int, others: int, m: int, n: int) -> GroupTile:
-        """Warps of a group along rows and columns, and instructions of each, as :meth:`choose` does with items."""
-        def cost(t: GroupTile) -> tuple[float, int]:
-            waste, groups = 1.0, others
-            for extent, part in ((rows, t.rows * t.each * m), (columns, t.columns * t.wide * n)):
-                groups *= -(-extent // part)
-                waste *= -(-extent // part) * part / extent
-            reads = 1 / (t.each * m) + 1 / (t.wide * n)
-            shared = 1 / (t.rows * t.each * m) + 1 / (t.columns * t.wide * n)
-            idle = max(1.0, self.target.gpu.groups / groups) ** 0.5 * max(1.0, 4 / (t.rows * t.columns)) ** 0.5
-            return (1 + 8 * reads + 16 * shared) * waste * idle, t.each * t.wide
-
-        options = [
-            GroupTile(r, c, each, wide)
-            for r in (1, 2, 4) for c in (1, 2, 4) for each in (1, 2, 4) for wide in (1, 2, 4, 8)
-            if r * c * self.target.warp <= self.items and each * wide <= 16
-            and (r == each == 1 or r * each * m < 2 * rows) and (c == wide == 1 or c * wide * n < 2 * columns)
-        ]
-        return min(options, key=cost)
-
-    def choose(self, rows: int, columns: int, others: int, lanes: int) -> GroupTile:
-        """The tile that reads least for what it computes, and still leaves groups for the whole machine."""
-        def cost(t: GroupTile) -> tuple[float, int]:
-            waste, groups = 1.0, others
-            for extent, part in ((rows, t.rows * t.each), (columns, t.columns * t.wide)):
-                groups *= -(-extent // part)
-                waste *= -(-extent // part) * part / extent
-            reads = 1 / t.each + 1 / t.wide
-            idle = max(1.0, self.target.gpu.groups / groups) ** 0.5 * max(1.0, 4 * warp / (t.rows * t.columns)) ** 0.5
-            return (1 + 2 * reads) * waste * idle, t.each * t.wide
-
-        gpu, warp = self.target.gpu, self.target.warp
-        registers = min(self.target.registers, gpu.register_file // max(self.items, 1)) - gpu.own_registers
-        options = [
-            GroupTile(r, c, each, lanes * wide)
-            for r in (4, 8, 16) for c in (4, 8, 16) for each in (1, 2, 4, 8) for wide in (1, 2, 4, 8)
-            if r * c <= self.items and lanes * wide <= 8 and each * lanes * wide + each + lanes * wide <= registers
-            and (each * r < 2 * rows and c * lanes * wide < 2 * columns)
-        ]
-        return min(options, key=cost, default=GroupTile(1, min(self.items, 8), 1, lanes))
 
     def stage(self, loads: Sequence[Node], node: Node, deep: int = PRODUCT_DEPTH) -> None:
         """Cuts the reduction, and shares the operands of each piece as far as they fit: ``deep`` iterations at most."""
