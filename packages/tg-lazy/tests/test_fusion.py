@@ -558,3 +558,28 @@ def test_what_counters_say_with_little_work_is_no_table(machine: Any, rng: Any) 
                 weight = scalar(weight, Ops.ADD, 1.5).alu(Ops.EXP2)
         kept = weight.expand((4096, 16, 16)).alu(Ops.MUL, x).reduce(Ops.ADD, (2,))
         assert len(schedule([kept])[0]) == kernels
+
+
+@pytest.mark.parametrize("terms", (4, 13, 40))
+def test_sums_of_a_short_complex_product_share_a_kernel_and_have_no_memory(machine: Any, rng: Any, terms: int) -> None:
+    count, beside = 11, 131
+    shapes = [(count, 1, terms, beside)] * 2 + [(1, terms, terms, 1)] * 2
+    arrays = [normal(rng, *shape) for shape in shapes]
+    shape = (count, terms, terms, beside)
+    a, b, c, s = (machine.buffer(array).expand(shape) for array in arrays)
+
+    def dot(x: LazyBuffer, y: LazyBuffer, op: Ops, u: LazyBuffer, v: LazyBuffer) -> LazyBuffer:
+        return x.alu(Ops.MUL, y).alu(op, u.alu(Ops.MUL, v)).reduce(Ops.ADD, (2,))
+
+    re, im = dot(a, c, Ops.SUB, b, s), dot(a, s, Ops.ADD, b, c)
+    turned = [re.alu(Ops.SUB, im).contiguous(), re.alu(Ops.ADD, im).contiguous()]
+    items = machine.run(*turned)
+    x, y = (arrays[0] + 1j * arrays[1]), (arrays[2] + 1j * arrays[3])
+    z = (x * y).sum(2, keepdims=True)
+    for found, expected in zip(turned, (z.real - z.imag, z.real + z.imag), strict=True):
+        np.testing.assert_allclose(machine.value(found).reshape(expected.shape), expected, rtol=1e-4, atol=1e-4)
+    short = terms <= 16
+    assert len(items) == (1 if short else 2)
+    assert re.is_realized + im.is_realized == (0 if short else 1), "a sum that only its own kernel uses is not stored"
+    machine.run(re)  # nor is it lost: who asks for it later has it computed again
+    np.testing.assert_allclose(machine.value(re).reshape(z.shape), z.real, rtol=1e-4, atol=1e-4)

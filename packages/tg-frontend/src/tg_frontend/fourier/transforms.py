@@ -6,6 +6,7 @@ from math import prod
 
 from ..autograd.functions.linear_map import LinearMap
 from .axes import resized
+from .parts import Part, parts
 from .passes import dft
 from .tables import half_turns
 
@@ -16,25 +17,20 @@ if TYPE_CHECKING:
     from tg_lazy import LazyBuffer
 
 
-def _exchanged(planes: Any) -> Any:
-    return planes.flip(0)
-
-
 def planes_transformed(planes: Any, scale: float, inverse: bool) -> Any:
     """The transform of shape (2, count, n, inner) along the third axis; its gradient is the transform the other way."""
     kind = type(planes)
 
-    def there(lazy: LazyBuffer) -> LazyBuffer:
-        x = kind._wrap(lazy)
-        out: LazyBuffer = (_exchanged(dft(_exchanged(x), scale)) if inverse else dft(x, scale)).lazydata
+    def mapped(lazy: LazyBuffer, inverse: bool) -> LazyBuffer:
+        re, im = (kind._wrap(part) for part in parts(lazy))
+        if inverse:
+            b, a = dft((im, re), scale)
+        else:
+            a, b = dft((re, im), scale)
+        out: LazyBuffer = a.stack(b).lazydata
         return out
 
-    def back(lazy: LazyBuffer) -> LazyBuffer:
-        x = kind._wrap(lazy)
-        out: LazyBuffer = (dft(x, scale) if inverse else _exchanged(dft(_exchanged(x), scale))).lazydata
-        return out
-
-    return planes._apply(LinearMap(there, back))
+    return planes._apply(LinearMap(lambda x: mapped(x, inverse), lambda x: mapped(x, not inverse)))
 
 
 def transformed(re: Any, im: Any, axis: int, scale: float, inverse: bool) -> tuple[Any, Any]:
@@ -50,9 +46,7 @@ def transformed(re: Any, im: Any, axis: int, scale: float, inverse: bool) -> tup
     rows = (prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
     a, b = re.reshape(rows), (re.zeros_like() if im is None else im).reshape(rows)
     out = planes_transformed(a.stack(b), scale, inverse)
-    first, second = (
-        out.shrink([(n, n + 1), None, None, None]).reshape(shape) for n in (0, 1)
-    )  # fmt: skip
+    first, second = (out._apply(Part(n)).reshape(shape) for n in (0, 1))
     return first, second
 
 

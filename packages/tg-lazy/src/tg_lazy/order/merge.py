@@ -7,6 +7,8 @@ cycle.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from ..cost import limits_of
 from ..fusion.step import ELSEWHERE, ROW, Step, stored_through
 from ..ops import Ops
@@ -74,7 +76,10 @@ class Merging:
         if first.swaps or second.swaps or len({root.storage for root in outputs}) < len(outputs):
             return False
         vertical = any(root in second.inputs for root in first.roots)
-        if second.contraction is not None or (first.contraction is not None and (second.reductions or not vertical)):
+        if second.contraction is not None:
+            if not _alike(first, second):
+                return False
+        elif first.contraction is not None and (second.reductions or not vertical):
             return False
         if first.reductions and second.reductions and reduced(first) != reduced(second):
             return False
@@ -93,6 +98,21 @@ class Merging:
                 if root.op is Ops.ASSIGN and not in_place(two, root):
                     return False
         return True
+
+    def drop(self, chosen: Set[Node]) -> None:
+        """Takes what only its own kernel uses out of memory.
+
+        Args:
+          chosen: the nodes that are realised by choice: nobody outside of the schedule wants them in memory.
+        """
+        read = {node for step in self.ordering.steps for node in step.inputs}
+        for step in self.ordering.steps:
+            if len(step.roots) == 1:
+                continue
+            for root in [r for r in step.roots if r in chosen and r not in read and r.op is not Ops.ASSIGN]:
+                if len(step.roots) > 1:
+                    step.roots.remove(root)
+                    root.reason = ""
 
     def _is_row(self, first: Step, second: Step) -> bool:
         """Whether ``first`` computes one element for each row of ``second``, which uses it there."""
@@ -153,3 +173,14 @@ class Merging:
             self.ordering.maker[root] = first
         self.gone.add(second)
         return True
+
+
+_SHORT = 16
+"""Terms of a sum that a kernel adds in registers: then two of the same operands share what they load."""
+
+
+def _alike(first: Step, second: Step) -> bool:
+    """Whether two contractions are short sums over the same operands, as the parts of a complex product are."""
+    if first.contraction is None or reduced(first) != reduced(second) or first.inputs.keys() != second.inputs.keys():
+        return False
+    return all(max_size(tuple(seen_shape(r.srcs[0])[axis] for axis in r.arg[1])) <= _SHORT for r in second.reductions)

@@ -127,7 +127,9 @@ class _Plan:
         allocate(self.graph)
         ordering = Ordering(self.graph, self.fusion.steps)
         ordering.run()
-        Merging(ordering).run()
+        merging = Merging(ordering)
+        merging.run()
+        merging.drop(self.fusion.chosen)
         runs = lower_peak(chains(ordering, self.fusion.chosen), ordering)
         verify([step for run in runs for step in run])
         return [found for run in runs for found in run_items(run)]

@@ -266,8 +266,9 @@ class CPUPlanner(Packer):
                 return
             else:
                 tile = best_tile(
-                    upper(rows.extent), wide, self.target.registers, widest=self.widest(lanes, vectors),
-                    window=self.shared_window(rows, body), masked=any(masked(n, rows.var) for n in body),
+                    upper(rows.extent), wide, self.target.registers, sums=len(self.reductions),
+                    widest=self.widest(lanes, vectors), window=self.shared_window(rows, body),
+                    masked=any(masked(n, rows.var) for n in body),
                     turned=self.turned(rows, lanes, inner), lanes=self.width(lanes), copies=self.target.copies,
                     costs=self.target.cpu, folds=self.target.folds, packed_from=self.shared_from(lanes, vectors))
                 by_strips = [] if instruction else strips(self.nest, rows.var, lanes.var, tile, self.target)

@@ -64,7 +64,7 @@ class SlidingWindow:
 
 
 def best_tile(
-    rows: int, vectors: int, registers: int, *, widest: int = UNLIMITED, most: int = MANY_ROWS,
+    rows: int, vectors: int, registers: int, *, sums: int = 1, widest: int = UNLIMITED, most: int = MANY_ROWS,
     window: SlidingWindow = SlidingWindow(), masked: bool = False, turned: int = 0, lanes: int = 16,
     copies: int = COPIES, costs: CPUCosts = USUAL, folds: bool = False, packed_from: int = 0,
 ) -> RegisterTile:
@@ -74,6 +74,7 @@ def best_tile(
       rows: how many there are in all.
       vectors: how many there are in all.
       registers: how many a tile may take.
+      sums: of each result, over the same terms: as the two of a complex product.
       widest: how many vectors a tile may have.
       most: how many rows a tile may have.
       window: iterations of a reduction that are unrolled if that makes few copies, and in which rows read the same
@@ -99,7 +100,7 @@ def best_tile(
     def kept(tile: RegisterTile) -> bool:
         """Whether the vectors of an unrolled window stay in registers: compilers read a scalar ahead of its use."""
         beside = 1 if unrolled(tile) == 1 else 2
-        return tile.rows * tile.vectors + tile.vectors * unrolled(tile) + beside <= registers
+        return sums * tile.rows * tile.vectors + tile.vectors * unrolled(tile) + beside <= registers
 
     def fits(tile: RegisterTile) -> bool:
         if tile.rows * tile.vectors > copies or (masked and tile.rows > FEW_ROWS and unrolled(tile) == 1):
@@ -107,7 +108,7 @@ def best_tile(
         if masked and not tile.unrolled and rows // tile.rows - 2 < LEAST_INTERIOR:
             return False  # every tile would ask for the masks
         beside = 1 if folds and unrolled(tile) > 1 else tile.vectors
-        return kept(tile) or tile.rows * tile.vectors + beside + 1 <= registers
+        return kept(tile) or sums * tile.rows * tile.vectors + beside + 1 <= registers
 
     def term(tile: RegisterTile) -> float:
         """Cycles of one term of all results of a tile, where no sum waits for the one before.
@@ -124,7 +125,7 @@ def best_tile(
             copied = (costs.far_load + costs.store + costs.iteration) / count
             reads += tile.vectors * (copied if count >= packed_from else costs.late_line)
         turns = costs.iteration / terms if gap > 1 else 0.0  # what is left is too little to hide the loops around
-        return tile.rows * tile.vectors / gap / costs.units + reads + turns
+        return sums * tile.rows * tile.vectors / gap / costs.units + reads + turns
 
     def partial(extent: int, size: int) -> float:
         """Times the results along a dimension that its tiles compute; a partial tile is a copy of the code."""
@@ -138,7 +139,7 @@ def best_tile(
             waste *= (rows - rest + tile.rows * term(replace(tile, rows=rest)) / term(tile)) / rows
         else:
             waste *= partial(rows, tile.rows)
-        latency = max(1.0, costs.slack * costs.in_flight / results)
+        latency = max(1.0, costs.slack * costs.in_flight / (sums * results))
         stores = lanes * tile.rows.bit_count() * costs.store / (tile.rows * turned) if turned else 0.0
         return term(tile) / results * waste * latency * (1 + costs.units * stores), -results
 
