@@ -30,8 +30,8 @@ def decomposed(a: Array) -> tuple[Array, Array]:
     norm = np.linalg.norm(a, axis=(-2, -1), keepdims=True)
     assert (np.abs(a @ v - v * w[..., None, :]) <= 5 * n * eps * norm).all()
     np.testing.assert_allclose(np.linalg.norm(v, axis=-2), 1, rtol=4 * eps)
-    largest = np.take_along_axis(v, np.abs(v).argmax(-2)[..., None, :], -2)
-    assert (np.abs(largest.imag) <= 4 * eps).all() and (largest.real > 0).all()
+    largest = np.abs(v) >= (1 - 8 * eps) * np.abs(v).max(-2, keepdims=True)  # several are so, but for rounding
+    assert (largest & (np.abs(v.imag) <= 4 * eps) & (v.real > 0)).any(-2).all()
     if a.dtype.kind != "c":
         for values in w.reshape(-1, n):
             assert sorted(values.tolist(), key=str) == sorted(values.conj().tolist(), key=str) or len(set(values)) < n
@@ -96,6 +96,33 @@ def test_hard_matrices(name: str) -> None:
     near(w, wanted, bound)
 
 
+def large_matrices(n: int) -> dict[str, Array]:
+    """Matrices that converge each in a way of its own: chains of many bulges, and windows of blocks side by side."""
+    r = np.random.default_rng(n)
+    a, jordan = r.standard_normal((n, n)), np.eye(n) * 2 + np.eye(n, k=1)
+    apart = 10.0 ** r.integers(-5, 5, n)
+    return {
+        "random": a, "symmetric": a + a.T, "skew": a - a.T, "orthogonal": np.linalg.qr(a)[0],
+        "companion": np.vstack([a[0], np.eye(n)[:-1]]), "of a cycle": np.roll(np.eye(n), 1, 0),
+        "Jordan's": jordan, "Jordan's, turned": jordan.T, "nearly Jordan's": jordan + 1e-6 * a,
+        "scaled": a * 10.0 ** r.integers(-9, 9, (n, 1)), "of a bad basis": a * apart[:, None] / apart,
+        "of rank 1": np.ones((n, n)), "of equal rotations": np.kron(np.eye(n // 2), ROTATION),
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_large_matrices_of_every_kind(dtype: str) -> None:
+    n = 66
+    for a in large_matrices(n).values():
+        a = a.astype(dtype)
+        w, _ = decomposed(a)
+        # traces: no eigenvalue is there twice, and none is missing
+        eps, norm, exact = np.finfo(dtype).eps, np.linalg.norm(a), a.astype("float64")
+        assert abs(w.astype("complex128").sum() - np.trace(exact)) <= 5 * n * eps * norm
+        assert abs((w.astype("complex128") ** 2).sum() - np.trace(exact @ exact)) <= 5 * n * eps * norm**2
+
+
 def test_symmetric_matrices_have_real_eigenvalues() -> None:
     a = some(11, 11)
     w, v = decomposed(a + a.T)
@@ -152,6 +179,20 @@ def test_gradients_to_second_order(name: str, dtype: str) -> None:
         (twice,) = Tensor.gradient((once * Tensor(way)).sum(), x)
         wanted = (after - before) / (2 * h)
         np.testing.assert_allclose(twice.numpy(), wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
+def test_gradients_of_values_alone() -> None:
+    """Those of the eigenvalues that come with the vectors, whichever order both are in."""
+    a = some(2, 4, 4)
+    weights = Tensor(some(2, 4, dtype="complex128"))
+    grads: list[Array] = []
+    ways: list[Callable[[Tensor], Tensor]] = [linalg.eigvals, lambda x: linalg.eig(x).eigenvalues]
+    for values in ways:
+        x = Tensor(a, requires_grad=True)
+        (values(x) * weights).real.sum().backward()
+        assert x.grad is not None
+        grads.append(x.grad.numpy())
+    np.testing.assert_allclose(grads[0], grads[1], rtol=1e-9, atol=1e-9)
 
 
 def test_gradients_along_phases_are_not_known() -> None:

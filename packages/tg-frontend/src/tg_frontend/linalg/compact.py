@@ -24,6 +24,21 @@ def negligible_square(x: Tensor) -> float:
     return 2.0**-900 if x.dtype is dtypes.float64 else 2.0**-100
 
 
+def nothing(count: int, m: int, size: int, like: Tensor) -> Tensor:
+    """Zeros (count, m, size), for axes that are not there yet."""
+    return Tensor.zeros(count, m, size, dtype=like.dtype, device=like.device).contiguous()
+
+
+def applied(thin: Tensor, x: Tensor) -> Tensor:
+    """(count, m, size) @ (count, size)."""
+    return (thin * x.unsqueeze(1)).sum(2)
+
+
+def against(thin: Tensor, x: Tensor) -> Tensor:
+    """(count, m, size).T @ (count, m): shape (count, size)."""
+    return (thin * x.unsqueeze(2)).sum(1)
+
+
 def axis_of(here: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     """The reflection that makes zeros of all elements of vectors but one.
 
@@ -54,20 +69,22 @@ def triangle_of(axes: Tensor) -> Tensor:
 
 
 @traced_once
-def multiplied(axes: Tensor, x: Tensor) -> Tensor:
+def multiplied(axes: Tensor, x: Tensor, triangles: Tensor | None = None) -> Tensor:
     """The product of all reflections, times matrices.
 
     Args:
       axes: shape (blocks, count, m, size), in the order of the product; rows beyond those of ``x`` are zeros.
       x: shape (count, k, n), with k <= m.
+      triangles: T of each block where it is there already, (blocks, count, size, size).
     """
     blocks, count, m, size = axes._ints()
     k = x._ints()[1]
-    inner = triangle_of(axes.reshape((blocks * count, m, size))).reshape((blocks, count, size, size))
+    if triangles is None:
+        triangles = triangle_of(axes.reshape((blocks * count, m, size))).reshape((blocks, count, size, size))
 
     def step(x: Tensor, part: Any) -> tuple[Tensor, None]:
         own, triangle = part
         return x - own @ (triangle @ (adjoint(own) @ x)), None
 
-    x, _ = scan(step, x.pad(((0, 0), (0, m - k), (0, 0))).contiguous(), (axes, inner), reverse=True)
+    x, _ = scan(step, x.pad(((0, 0), (0, m - k), (0, 0))).contiguous(), (axes, triangles), reverse=True)
     return x[:, :k]

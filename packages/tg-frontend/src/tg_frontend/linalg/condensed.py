@@ -12,22 +12,8 @@ from typing import Any
 
 from ..tensor import Tensor
 from ..transform.scan import scan
-from .compact import axis_of
+from .compact import against, applied, axis_of, nothing
 from .matrices import BLOCK, adjoint, column, numbers, row
-
-
-def _nothing(count: int, m: int, size: int, like: Tensor) -> Tensor:
-    return Tensor.zeros(count, m, size, dtype=like.dtype, device=like.device).contiguous()
-
-
-def _times(thin: Tensor, x: Tensor) -> Tensor:
-    """(count, m, size) @ (count, size)."""
-    return (thin * x.unsqueeze(1)).sum(2)
-
-
-def _along(thin: Tensor, x: Tensor) -> Tensor:
-    """(count, m, size).T @ (count, m): shape (count, size)."""
-    return (thin * x.unsqueeze(2)).sum(1)
 
 
 def _in_order(x: Tensor, n: int) -> Tensor:
@@ -86,16 +72,17 @@ def _tridiagonal_blocks(a: Tensor, blocks: int, size: int) -> tuple[Tensor, Sequ
         def step(state: Any, i: Tensor) -> tuple[Any, Any]:
             v, w = state  # the matrix is now rest - v @ w.T - w @ v.T
             k, beyond = j * size + i, rows > j * size + i
-            here = (column(rest, k) - _times(v, row(w, k)) - _times(w, row(v, k))).contiguous()
+            here = (column(rest, k) - applied(v, row(w, k)) - applied(w, row(v, k))).contiguous()
             axis, beside = axis_of(beyond.where(here, 0), rows, k + 1)
             axis = axis.contiguous()
             reached = (rest @ axis.unsqueeze(2)).squeeze(2)
-            reached = beyond.where(reached - _times(v, _along(w, axis)) - _times(w, _along(v, axis)), 0).contiguous()
+            reached = reached - applied(v, against(w, axis)) - applied(w, against(v, axis))
+            reached = beyond.where(reached, 0).contiguous()
             other = reached - (reached * axis).sum(1, keepdim=True) * 0.5 * axis
             new = (inside == i).where(axis.unsqueeze(2), v), (inside == i).where(other.unsqueeze(2), w)
             return new, ((rows == k).where(here, 0).sum(1), beside.squeeze(1))
 
-        start = _nothing(count, n, size, a), _nothing(count, n, size, a)
+        start = nothing(count, n, size, a), nothing(count, n, size, a)
         (v, w), found = scan(step, start, inside)
         return rest - Tensor.cat(v, w, dim=2) @ adjoint(Tensor.cat(w, v, dim=2)), (v, *found)
 
@@ -128,23 +115,23 @@ def _bidiagonal_blocks(a: Tensor, blocks: int, size: int) -> tuple[Tensor, Seque
         def step(state: Any, i: Tensor) -> tuple[Any, Any]:
             v, y, x, u = state  # the matrix is now rest - v @ y.T - x @ u.T
             k, own = j * size + i, inside == i
-            here = (column(rest, k) - _times(v, row(y, k)) - _times(x, row(u, k))).contiguous()
+            here = (column(rest, k) - applied(v, row(y, k)) - applied(x, row(u, k))).contiguous()
             left, along = axis_of((rows >= k).where(here, 0), rows, k)
             left = left.contiguous()
             reached = (across @ left.unsqueeze(2)).squeeze(2)
-            reached = reached - _times(y, _along(v, left)) - _times(u, _along(x, left))
+            reached = reached - applied(y, against(v, left)) - applied(u, against(x, left))
             reached = (columns > k).where(reached, 0)
             v, y = own.where(left.unsqueeze(2), v).contiguous(), own.where(reached.unsqueeze(2), y).contiguous()
-            here = (row(rest, k) - _times(y, row(v, k)) - _times(u, row(x, k))).contiguous()
+            here = (row(rest, k) - applied(y, row(v, k)) - applied(u, row(x, k))).contiguous()
             right, above = axis_of((columns > k).where(here, 0), columns, k + 1)
             right = right.contiguous()
             reached = (rest @ right.unsqueeze(2)).squeeze(2)
-            reached = reached - _times(v, _along(y, right)) - _times(x, _along(u, right))
+            reached = reached - applied(v, against(y, right)) - applied(x, against(u, right))
             reached = (rows > k).where(reached, 0)
             x, u = own.where(reached.unsqueeze(2), x), own.where(right.unsqueeze(2), u)
             return (v, y, x, u), (along.squeeze(1), above.squeeze(1))
 
-        tall, flat = _nothing(count, high, size, a), _nothing(count, wide, size, a)
+        tall, flat = nothing(count, high, size, a), nothing(count, wide, size, a)
         (v, y, x, u), found = scan(step, (tall, flat, tall, flat), inside)
         return rest - Tensor.cat(v, x, dim=2) @ adjoint(Tensor.cat(y, u, dim=2)), (v, u, *found)
 

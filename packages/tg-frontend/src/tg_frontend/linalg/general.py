@@ -10,8 +10,11 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from .elimination import solve
-from .matrices import check_matrix, diagonal_of, numbers, over_gaps
-from .schur import many, schur, triangular_vectors
+from .francis import blocks_of_two, condensed
+from .matrices import adjoint, check_matrix, diagonal_of, flat, numbers, over_gaps
+from .pairs import paired, triangular
+from .schur import schur
+from .vectors import triangular_vectors
 
 _PHASE = 1e-2
 """As much of a gradient may go along the phases of eigenvectors, which are arbitrary: what PyTorch allows."""
@@ -37,25 +40,6 @@ def _unit(vectors: Tensor) -> Tensor:
     return vectors / length
 
 
-def _paired(values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Of real matrices: those that are conjugate are made so exactly, and those that have no partner real."""
-    place = numbers(values._ints()[1], values.real)
-    apart = (values.unsqueeze(1) - values.conj().unsqueeze(2)).abs()  # of [i, j]: of j from the conjugate of i
-    nearest = apart.min(2)
-    alone = diagonal_of(apart) <= nearest
-    other = alone.where(place, apart.argmin(2).cast(dtypes.int32))
-    mutual = other.gather(1, other) == place
-    single, first = mutual & (other == place), mutual & (place < other)
-    partners = values.gather(1, other).conj()
-    half = Tensor.complex((values.real + partners.real) * 0.5, (values.imag + partners.imag) * 0.5)
-    real = Tensor.complex(values.real, values.imag * 0)
-    found = single.where(real, mutual.where(first.where(half, half.gather(1, other).conj()), values))
-    columns = vectors.gather(2, other.unsqueeze(1).expand(*vectors.shape)).conj()
-    single, second = single.unsqueeze(1), (mutual & (place > other)).unsqueeze(1)
-    straight = Tensor.complex(vectors.real, vectors.imag * 0)
-    return found, _unit(single.where(straight, second.where(columns, vectors)))
-
-
 def _solution(a: Tensor, b: Tensor) -> Tensor:
     """The solution of a @ x = b for complex matrices, by real ones of twice the size."""
     n = a._ints()[1]
@@ -70,14 +54,21 @@ class _Eig(Function):
     lengths of the vectors, which are 1."""
 
     @staticmethod
-    def forward(ctx: FunctionContext, re: Tensor, im: Tensor, is_real: bool) -> tuple[Tensor, ...]:
-        most = re.abs().maximum(im.abs()).max((1, 2), keepdim=True)
-        scale = ((most == 0) | (most.isfinite().logical_not())).where(1, most)
-        t, z, converged = schur(Tensor.complex(re / scale, im / scale))
-        values, vectors = diagonal_of(t), _unit(z @ triangular_vectors(t))
-        if is_real:
-            values, vectors = _paired(values, vectors)
-        good = converged & most.isfinite().reshape((-1,))
+    def forward(ctx: FunctionContext, re: Tensor, im: Tensor | None) -> tuple[Tensor, ...]:
+        re, im, scale, finite = _scaled(re, im)
+        if im is None:
+            h, z, begins = condensed(re, True)
+            values, t, turns = triangular(h, begins)
+            converged = blocks_of_two(begins)
+            inner = turns.applied(Tensor.complex(*triangular_vectors(t.real, t.imag)))
+            back = adjoint(z)
+            vectors = _unit(Tensor.complex(back @ inner.real.contiguous(), back @ inner.imag.contiguous()))
+            vectors = paired(vectors, turns.second, values)
+        else:
+            t, z, converged = schur(Tensor.complex(re, im))
+            values = diagonal_of(t)
+            vectors = _unit(z @ Tensor.complex(*triangular_vectors(t.real, t.imag)))
+        good = converged & finite
         values = good.unsqueeze(1).where(values * scale.squeeze(2), nan)
         vectors = good.reshape((-1, 1, 1)).where(vectors, nan)
         out = values.real * 1, values.imag * 1, vectors.real * 1, vectors.imag * 1
@@ -96,7 +87,61 @@ class _Eig(Function):
         gaps = (values.unsqueeze(1) - values.unsqueeze(2)).conj()
         inner = over_gaps(inner - lengths, gaps) + of_values.diag_embed()
         into = told.where(_solution(vectors.mH, inner @ vectors.mH), nan)
-        return into.real, into.imag, None
+        return into.real, into.imag
+
+
+class _Eigenvalues(Function):
+    @staticmethod
+    def forward(ctx: FunctionContext, re: Tensor, im: Tensor | None) -> tuple[Tensor, ...]:
+        ctx.save_for_backward(*((re,) if im is None else (re, im)))
+        re, im, scale, finite = _scaled(re, im)
+        if im is None:
+            h, _, begins = condensed(re, False)
+            values, converged = triangular(h, begins)[0], blocks_of_two(begins)
+        else:
+            t, _, converged = schur(Tensor.complex(re, im))
+            values = diagonal_of(t)
+        values = (converged & finite).unsqueeze(1).where(values * scale.squeeze(2), nan)
+        out = values.real * 1, values.imag * 1
+        ctx.save_for_backward(*ctx.saved_tensors, *out)
+        return out
+
+    @staticmethod
+    def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
+        *given, re, im = ctx.saved_tensors
+        found = _Eig.apply(*given, *([None] * (2 - len(given))))
+        # the same values, which rounding may have put in another order
+        same = _ranks(re, im).unsqueeze(1) == _ranks(*found[:2]).unsqueeze(2)
+        into = (same.where(grad.unsqueeze(1), 0).sum(2) for grad in grads)
+        vectors = Tensor.complex(*found[2:])
+        back = _solution(vectors.mH, Tensor.complex(*into).diag_embed() @ vectors.mH)
+        return back.real, back.imag
+
+
+def _ranks(re: Tensor, im: Tensor) -> Tensor:
+    """How many values come before each of (count, n) in order of real, then of imaginary parts."""
+    place = numbers(re._ints()[1], re)
+    mine, its, upward, its_upward = re.unsqueeze(2), re.unsqueeze(1), im.unsqueeze(2), im.unsqueeze(1)
+    before = (its_upward < upward) | ((its_upward == upward) & (place < place.reshape((-1, 1))))
+    return ((its < mine) | ((its == mine) & before)).cast(dtypes.int32).sum(2)
+
+
+def _scaled(re: Tensor, im: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
+    """Matrices whose elements are 1 at most; by what they were divided, (count, 1, 1); which are finite."""
+    most = (re.abs() if im is None else re.abs().maximum(im.abs())).max((1, 2), keepdim=True)
+    scale = ((most == 0) | (most.isfinite().logical_not())).where(1, most)
+    return re / scale, None if im is None else im / scale, scale, most.isfinite().reshape((-1,))
+
+
+def _checked(a: Tensor, what: str) -> tuple[tuple[int, ...], int]:
+    """The leading axes, and the size of the matrices."""
+    check_matrix(a.real if isinstance(a, Tensor) and a.is_complex() else a, what, square=True)
+    return a._ints()[:-2], a._ints()[-1]
+
+
+def _parts(a: Tensor) -> tuple[Tensor, Tensor | None]:
+    """All matrices along one axis: their real parts, and their imaginary ones if they are complex."""
+    return (flat(a.real), flat(a.imag)) if a.is_complex() else (flat(a), None)
 
 
 def eig(a: Tensor) -> Eig:
@@ -106,8 +151,8 @@ def eig(a: Tensor) -> Eig:
     conjugate in pairs, or real. A vector's largest element is real and positive; as any other phase would be as good, a
     gradient that depends on it is NaN, and where eigenvalues are equal none is known through the vectors. A matrix that
     has not as many independent vectors as columns (a defective one) has vectors that are parallel to within rounding.
-    Infinities or NaN in a matrix, and one that does not converge, make all of its results NaN. Source: see the module
-    ``schur``.
+    Infinities or NaN in a matrix, and one that does not converge, make all of its results NaN. Sources: see the modules
+    ``francis`` and ``schur``.
 
     Args:
       a: shape (…, n, n), of floats or complex numbers.
@@ -125,14 +170,11 @@ def eig(a: Tensor) -> Eig:
       >>> w.real.abs().max().item() < 1e-6, w.imag.abs().round(decimals=4)
       (True, Tensor([1., 1.]))
     """
-    is_real = not (isinstance(a, Tensor) and a.is_complex())
-    check_matrix(a if is_real else a.real, "eig", square=True)
-    lead, n = a._ints()[:-2], a._ints()[-1]
+    lead, n = _checked(a, "eig")
     if 0 in a._ints():
-        part = a if is_real else a.real
+        part = a.real if a.is_complex() else a
         return Eig(Tensor.complex(part.sum(-1), part.sum(-1)), Tensor.complex(part * 1, part * 1))
-    whole = many(a)
-    parts = _Eig.apply(whole.real, whole.imag, is_real)
+    parts = _Eig.apply(*_parts(a))
     values, vectors = Tensor.complex(*parts[:2]), Tensor.complex(*parts[2:])
     return Eig(values.reshape((*lead, n)), vectors.reshape((*lead, n, n)))
 
@@ -155,5 +197,9 @@ def eigvals(a: Tensor) -> Tensor:
       >>> linalg.eigvals(Tensor([[2.0, 1.0], [0.0, 3.0]])).real
       Tensor([2., 3.])
     """
-    return eig(a).eigenvalues
+    lead, n = _checked(a, "eigvals")
+    if 0 in a._ints():
+        return eig(a).eigenvalues
+    values: Tensor = Tensor.complex(*_Eigenvalues.apply(*_parts(a))).reshape((*lead, n))
+    return values
 

@@ -20,31 +20,6 @@ class QR(NamedTuple):
     R: Tensor
 
 
-def _reflection(rest: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """What makes zeros in column ``k`` of (count, m, n) below the diagonal.
-
-    A column that is scaled by its greatest element first neither overflows nor vanishes when it is squared.
-
-    Returns:
-      The axis v (count, m, 1); the factor f (count, 1, 1) of the reflection 1 - f * v @ v.T, 0 where nothing is to be
-      done; and what the axis has on the diagonal (count, 1).
-    """
-    here = (rows >= k).where(column(rest, k), 0)
-    most = here.abs().max(1, keepdim=True)
-    scaled = here / (most == 0).where(1, most)
-    first = (rows == k).where(scaled, 0).sum(1, keepdim=True)
-    beyond = (rows > k).where(scaled, 0)
-    rest_norm = (beyond * beyond).sum(1, keepdim=True)
-    size = (first * first + rest_norm).sqrt()
-    signed = (first < 0).where(-size, size)
-    pivot = first + signed
-    axis = (rows == k).where(pivot, beyond)
-    # nothing is left to reflect where all below is 0 already
-    length = pivot * pivot + rest_norm
-    factor = ((rest_norm == 0) | (length == 0)).where(0, 2 / (length == 0).where(1, length))
-    return axis.unsqueeze(2), factor.unsqueeze(2), pivot
-
-
 @traced_once
 def reflected(a: Tensor, whole: bool) -> tuple[Tensor, Tensor]:
     """Q (count, m, k) and R (count, k, n) of (count, m, n), block after block of columns: see ``compact``.
@@ -62,7 +37,7 @@ def reflected(a: Tensor, whole: bool) -> tuple[Tensor, Tensor]:
     size = min(BLOCK, least)
     rows, columns, inside = numbers(m, a), numbers(n + -n % size, a), numbers(size, a)
 
-    def block(rest: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
+    def block(rest: Tensor, j: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         own = j * size + inside
 
         def step(panel: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
@@ -75,13 +50,15 @@ def reflected(a: Tensor, whole: bool) -> tuple[Tensor, Tensor]:
 
         panel, axes = scan(step, rest.index_select(2, own).contiguous(), inside)
         axes = axes.permute(1, 2, 0).contiguous()
-        less = axes @ (adjoint(triangle_of(axes)) @ (adjoint(axes) @ rest))
+        triangle = triangle_of(axes).contiguous()
+        less = axes @ (adjoint(triangle) @ (adjoint(axes) @ rest))
         here = (columns >= j * size) & (columns < (j + 1) * size)
         done = panel.index_select(2, (columns - j * size).clamp(0, size - 1))
-        return here.where(done, (columns >= j * size).where(rest - less, rest)), axes
+        return here.where(done, (columns >= j * size).where(rest - less, rest)), (axes, triangle)
 
-    rest, axes = scan(block, a.pad(((0, 0), (0, 0), (0, -n % size))).contiguous(), numbers(-(-least // size), a))
-    return multiplied(axes, first), upper(rest[:, :k, :n])
+    padded = a.pad(((0, 0), (0, 0), (0, -n % size))).contiguous()
+    rest, (axes, triangles) = scan(block, padded, numbers(-(-least // size), a))
+    return multiplied(axes, first, triangles), upper(rest[:, :k, :n])
 
 
 def reflections(a: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,11 +77,13 @@ def reflections(a: Tensor) -> tuple[Tensor, Tensor]:
     rows = numbers(m, a)
 
     def step(rest: Tensor, k: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        axis, factor, pivot = _reflection(rest, rows, k)
-        rest = rest - axis * (factor * (adjoint(axis) @ rest))
-        unit = (factor.squeeze(2) == 0).where(1, pivot)  # an axis counts as 1 on the diagonal
-        below = (rows > k).where(axis.squeeze(2) / unit, 0)
-        return rest, (below, (factor.squeeze(2) * pivot * pivot).squeeze(1))
+        here = (rows >= k).where(column(rest, k), 0)
+        most = here.abs().max(1, keepdim=True)
+        axis, _ = axis_of(here / (most == 0).where(1, most), rows, k)
+        rest = rest - axis.unsqueeze(2) * (axis.unsqueeze(1) @ rest)
+        pivot = (rows == k).where(axis, 0).sum(1, keepdim=True)
+        below = (rows > k).where(axis / (pivot == 0).where(1, pivot), 0)  # an axis counts as 1 on the diagonal
+        return rest, (below, (pivot * pivot).squeeze(1))
 
     rest, (axes, factors) = scan(step, many, numbers(least, a))
     axes = axes.permute(1, 2, 0)

@@ -1,6 +1,6 @@
-"""Schur's form of general matrices: Hessenberg's form by reflections, then the QR algorithm with Wilkinson's shifts.
+"""Schur's form of complex matrices: Hessenberg's form by reflections, then the QR algorithm with Wilkinson's shifts.
 
-Real matrices are taken for complex ones, so one shift at a time is enough. Each step of the algorithm factors the whole
+Each step of the algorithm factors the whole
 matrix less its shifts, Q @ R, by rotations, and applies these to R and to the vectors from the right: n at n elements
 each, where a product with Q would cost n for each element. Every diagonal block that has come apart has a shift of its
 own, so all blocks, and all matrices, converge side by side. Sources: Golub and Van Loan, "Matrix Computations", 4th
@@ -18,14 +18,13 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.scan import scan
 from ..transform.while_loop import while_loop
-from .matrices import diagonal_of, epsilon, eye, flat, numbers, upper
+from .francis import GRADED
+from .matrices import diagonal_of, epsilon, eye, numbers, upper
 
 _STEPS = 30
 """Steps for each column, at the most: about two are enough."""
 _UNUSUAL = 10
 """So often another shift is taken, lest a matrix stays as it is, as that of a cycle does."""
-_GRADED = 2.0**-10
-"""What is below the diagonal counts as nothing beside eps times the diagonal, or times this and the largest element."""
 
 
 def _pair(z: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,7 +88,7 @@ def _negligible(h: Tensor) -> Tensor:
     """
     along = diagonal_of(h).abs()
     beside = along[:, 1:] + along[:, :-1]
-    return (_below(h).abs() > epsilon(h.real) * beside.maximum(_GRADED)).logical_not()
+    return (_below(h).abs() > epsilon(h.real) * beside.maximum(GRADED)).logical_not()
 
 
 def _shifts(h: Tensor, small: Tensor, number: Tensor) -> Tensor:
@@ -212,42 +211,3 @@ def schur(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     found = while_loop(goes_on, step, tuple(part.contiguous() for part in start))
     h, z = Tensor.complex(*found[:2]), Tensor.complex(*(part.permute(1, 2, 0) for part in found[2:4]))
     return _cleared(h, 0), z, _negligible(h).all(1)
-
-
-def triangular_vectors(t: Tensor) -> Tensor:
-    """The eigenvectors (count, n, n) of upper triangles whose elements are about 1 at most, as columns.
-
-    Row by row from the bottom. Equal eigenvalues are taken for such as are apart by eps; as a column may grow by that
-    in each row, it is divided by its largest element as it grows.
-    """
-    count, n, _ = t._ints()
-    place = numbers(n, t.real)
-    values = diagonal_of(t)
-    least = epsilon(t.real)
-    one = eye(n, t.real).expand(count, n, n)
-
-    def step(state: Any, i: Tensor) -> tuple[Any, None]:
-        x, (tr, ti) = Tensor.complex(*state[:2]), state[2:]
-        row = Tensor.complex(tr.index_select(1, i.reshape((1,))), ti.index_select(1, i.reshape((1,))))
-        own = (place == i).where(row, 0).sum(2)
-        total = ((place > i).where(row, 0) @ x).squeeze(1)  # (count, n): for each column
-        gap = own - values
-        gap = (gap.abs() < least).where(least, gap)
-        found = (place > i).where(-total / gap, (place == i).where(1.0, 0.0))
-        shrink = 1 / found.abs().maximum(1)
-        found = found * shrink
-        x = x * shrink.unsqueeze(1)
-        x = (place == i).reshape((1, -1, 1)).where(found.unsqueeze(1), x)
-        return (*_pair(x), tr, ti), None
-
-    start = ((one * 0).contiguous(), (one * 0).contiguous(), t.real.contiguous(), t.imag.contiguous())
-    found, _ = scan(step, start, place, reverse=True)
-    vectors: Tensor = Tensor.complex(*found[:2])
-    return vectors
-
-
-def many(a: Tensor) -> Tensor:
-    """All matrices along one axis, as complex ones: shape (…, n, n) gives (count, n, n)."""
-    if a.is_complex():
-        return Tensor.complex(flat(a.real), flat(a.imag))
-    return Tensor.complex(flat(a), flat(a) * 0)
