@@ -11,9 +11,10 @@ import mmap
 import os
 import struct
 import subprocess
+import sys
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...cache import diskcache
 from ...device.launch import Launch, LoadedProgram
@@ -285,8 +286,8 @@ class GuestProgram(LoadedProgram[HostMemory]):
             ctypes.memmove(buf.address, copy.address, buf.nbytes)
         return seconds if how.wait else None
 
-    def __del__(self) -> None:
-        if hasattr(self, "_loaded"):
+    def __del__(self, ends: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "_loaded") and not ends():  # when the interpreter ends, so does the emulator
             generation, address, nbytes, _ = self._loaded
             try:
                 self.guest.release(generation, address, nbytes)
