@@ -27,15 +27,19 @@ class Eig(NamedTuple):
     eigenvectors: Tensor
 
 
-def _unit(vectors: Tensor) -> Tensor:
-    """Columns (count, n, n) of length 1, whose largest element is real and positive."""
+def _turned(vectors: Tensor) -> Tensor:
+    """Columns (count, n, n) whose largest element is 1."""
     n = vectors._ints()[1]
     size = vectors.abs()
     most = size.max(1, keepdim=True)
     vectors = vectors / most
     first = (size == most).where(numbers(n, size).reshape((-1, 1)), n).min(1, keepdim=True)
     largest = vectors.gather(1, first.minimum(n - 1))
-    vectors = vectors * (largest.conj() / largest.abs())
+    return vectors * (largest.conj() / largest.abs())
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    """Columns (count, n, n) of length 1, of such whose largest element is 1."""
     length = (vectors.real * vectors.real + vectors.imag * vectors.imag).sum(1, keepdim=True).sqrt()
     return vectors / length
 
@@ -62,12 +66,12 @@ class _Eig(Function):
             converged = blocks_of_two(begins)
             inner = turns.applied(Tensor.complex(*triangular_vectors(t.real, t.imag)))
             back = adjoint(z)
-            vectors = _unit(Tensor.complex(back @ inner.real.contiguous(), back @ inner.imag.contiguous()))
-            vectors = paired(vectors, turns.second, values)
+            vectors = Tensor.complex(back @ inner.real.contiguous(), back @ inner.imag.contiguous())
+            vectors = _unit(paired(_turned(vectors), turns.second, values))
         else:
             t, z, converged = schur(Tensor.complex(re, im))
             values = diagonal_of(t)
-            vectors = _unit(z @ Tensor.complex(*triangular_vectors(t.real, t.imag)))
+            vectors = _unit(_turned(z @ Tensor.complex(*triangular_vectors(t.real, t.imag))))
         good = converged & finite
         values = good.unsqueeze(1).where(values * scale.squeeze(2), nan)
         vectors = good.reshape((-1, 1, 1)).where(vectors, nan)

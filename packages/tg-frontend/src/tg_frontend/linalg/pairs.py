@@ -94,8 +94,10 @@ def triangular(h: Tensor, begins: Tensor) -> tuple[Tensor, Tensor, Turns]:
 def paired(x: Tensor, second: Tensor, values: Tensor) -> Tensor:
     """Vectors (count, n, n) of real matrices: those of real eigenvalues are so, those of others conjugate in pairs.
 
+    The real part of a complex vector of a real eigenvalue is one, too, though a shorter one.
+
     Args:
-      x: the vectors of ``values``, columns of length 1 whose largest element is real.
+      x: the vectors of ``values``, columns whose largest element is real.
       second: whether each eigenvalue belongs to the second row of a pair.
       values: see :func:`triangular`.
     """
