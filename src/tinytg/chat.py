@@ -89,9 +89,9 @@ class Conversation:
         """
         before = self.messages
         self.last = answer = Answer()
-        self.messages = [*before, {"role": "user", "content": text}]
         reply = {"role": "assistant", "content": ""}
         try:
+            self.messages = [*before, {"role": "user", "content": text}]
             prompt = self._prompt()
             if len(prompt) > self.model.context:
                 raise ValueError(

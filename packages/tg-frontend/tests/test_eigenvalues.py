@@ -96,6 +96,34 @@ def test_hard_matrices(name: str) -> None:
     near(w, wanted, bound)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_small_corners_and_nearly_equal_pairs(dtype: str) -> None:
+    """Cycles whose product is next to nothing wait long for an unusual shift; squares of small numbers are zero."""
+    corners = [sign * 10.0**-k for k in (1, 8, 14, 15, 16, 17, 18, 25) for sign in (1, -1)]
+    decomposed(np.array([[[0, 0, c], [1, 0, 0], [0, 1, 0]] for c in corners], dtype))
+    decomposed(np.array([[[0, 0.1, 0], [0, 0, 1e-3], [c, 0, 0]] for c in corners], dtype))
+    tiny = [1e-30, 1e-38] if dtype == "float32" else [1e-170, 1e-300]
+    for c in tiny:
+        decomposed(np.array([[[1, 0], [c, 1]], [[1, c], [c, 1]], [[1, -c], [c, 1]], [[1, c], [0, 1]]], dtype))
+
+
+def test_a_block_that_is_left_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the first sweeps end before all blocks are short, a matrix has no eigenvalues rather than wrong ones."""
+    from tg_frontend.linalg import francis
+
+    calls = []
+
+    def idle(h: Tensor, z: Tensor | None, most: int, bulges: int) -> tuple[Tensor, Tensor | None]:
+        calls.append(most)
+        return (h, z) if len(calls) == 1 else taken_apart(h, z, most, bulges)
+
+    taken_apart = francis._taken_apart
+    monkeypatch.setattr(francis, "_taken_apart", idle)
+    condensed: Any = francis.condensed
+    *_, begins = condensed.__wrapped__(Tensor(some(66, 66)[None], device="CPU"), False)
+    assert calls == [francis._FEW, 2] and not francis.blocks_of_two(begins).item()
+
+
 def large_matrices(n: int) -> dict[str, Array]:
     """Matrices that converge each in a way of its own: chains of many bulges, and windows of blocks side by side."""
     r = np.random.default_rng(n)

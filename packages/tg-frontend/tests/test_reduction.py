@@ -346,3 +346,21 @@ def test_sums_of_many_floats_are_exact(setting: str, shape: tuple[int, ...], axi
         got = Tensor(x).sum(axis).numpy()
     simple = np.abs(x.sum(axis) / want - 1).max()
     assert np.abs(got / want - 1).max() < max(2e-6, 1.01 * simple)
+
+
+@pytest.mark.parametrize("n", [512, 1021, 4096])
+def test_a_block_of_a_running_reduction_begins_with_what_the_one_before_ended_with(n: int) -> None:
+    """Infinities stay, and sums of what is not negative never fall, where blocks meet. NUMPY adds in pairs."""
+    rng = np.random.default_rng(n)
+    weights = rng.random((4, n)).astype(np.float32)
+    weights[:, ::16] = 0
+    for dtype in ("float32", "float64"):
+        sums = Tensor(weights.astype(dtype), device="CPU").cumsum(1).numpy()
+        assert (np.diff(sums) >= 0).all(), "a sum fell"
+        assert (np.diff(sums)[:, 15::16] == 0).all(), "a zero was counted"
+    for begin in ([1e30] * 8 + [1e-30] * 8, [1e-30] * 8 + [1e30] * 8):
+        factors = np.concatenate([begin, np.ones(n - 16)]).astype(np.float32)
+        with np.errstate(over="ignore", under="ignore"):
+            np.testing.assert_array_equal(Tensor(factors, device="CPU").cumprod(0).numpy(), np.cumprod(factors))
+    terms = np.concatenate([[3e38] * 8, [-3e38] * 8, np.ones(n - 16)]).astype(np.float32)
+    assert np.isinf(Tensor(terms, device="CPU").cumsum(0).numpy()[8:]).all()

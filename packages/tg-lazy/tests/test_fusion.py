@@ -580,6 +580,25 @@ def test_sums_of_a_short_complex_product_share_a_kernel_and_have_no_memory(machi
         np.testing.assert_allclose(machine.value(found).reshape(expected.shape), expected, rtol=1e-4, atol=1e-4)
     short = terms <= 16
     assert len(items) == (1 if short else 2)
-    assert re.is_realized + im.is_realized == (0 if short else 1), "a sum that only its own kernel uses is not stored"
+    assert re.is_realized + im.is_realized == (0 if short else 2), "a sum that only its own kernel uses is not stored"
     machine.run(re)  # nor is it lost: who asks for it later has it computed again
     np.testing.assert_allclose(machine.value(re).reshape(z.shape), z.real, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("terms", (7, 300))
+def test_a_sum_that_is_held_survives_what_overwrites_its_operand(machine: Any, rng: Any, terms: int) -> None:
+    data = normal(rng, 401, terms, 37)
+    x = machine.buffer(data)
+    total = x.reduce(Ops.ADD, (1,))
+    one, two = scalar(total, Ops.MUL, 2).contiguous(), scalar(total, Ops.ADD, 1).contiguous()
+    machine.run(one, two, x.assign(scalar(scalar(x, Ops.MUL, 0), Ops.ADD, 5)))
+    machine.run(total)
+    np.testing.assert_allclose(machine.value(total), data.sum(1, keepdims=True), rtol=1e-4, atol=1e-4)
+
+
+def test_a_state_is_computed_once_an_iteration(machine: Any, rng: Any) -> None:
+    weights = machine.buffer(normal(rng, 301, 301))
+    state = machine.buffer(normal(rng, 1, 301))
+    for _ in range(3):
+        state = weights.alu(Ops.MUL, wide(state, weights)).reduce(Ops.ADD, (1,)).reshape((1, 301))
+        assert len(machine.run(scalar(state, Ops.MUL, 2).contiguous(), scalar(state, Ops.ADD, 1).contiguous())) == 1

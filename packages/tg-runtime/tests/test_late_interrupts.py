@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tg_runtime.host.late_interrupts import in_finaliser, interrupts_after_finalisers
+from tg_runtime.host import late_interrupts
+from tg_runtime.host.late_interrupts import finaliser, in_finaliser, interrupts_after_finalisers
 
 
 class Freed:
@@ -35,7 +36,17 @@ def weak_reference() -> None:
     weakref.finalize(watched, lambda: sum(i for i in range(20)))
 
 
-@pytest.mark.parametrize("work", [own_finaliser, weak_reference])
+@finaliser
+def gone(_: Any) -> None:
+    sum(i for i in range(20))
+
+
+def own_callback() -> None:
+    watched = Watched()
+    weakref.ref(watched, gone)
+
+
+@pytest.mark.parametrize("work", [own_finaliser, weak_reference, own_callback])
 def test_no_interrupt_is_lost(work: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     dropped: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", dropped.append)
@@ -71,6 +82,25 @@ def test_which_frames_are_finalisers() -> None:
     del watched
     assert found == [True, True]
     assert not in_finaliser(sys._getframe()) and not in_finaliser(None)
+
+
+def test_a_finaliser_that_waits_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(late_interrupts, "_MOST_S", 0.05)
+    thread, ended = threading.main_thread().ident, list[float]()
+    assert thread is not None
+
+    class Waiting:
+        def __del__(self) -> None:
+            begin = time.monotonic()
+            try:
+                time.sleep(20)
+            except KeyboardInterrupt:
+                ended.append(time.monotonic() - begin)
+
+    with interrupts_after_finalisers():
+        threading.Timer(0.01, signal.pthread_kill, (thread, signal.SIGINT)).start()
+        Waiting()
+    assert 0.03 < ended[0] < 10
 
 
 def test_other_handlers_and_threads_are_left_alone() -> None:

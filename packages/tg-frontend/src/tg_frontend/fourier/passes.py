@@ -10,6 +10,8 @@ the roots between, and the columns of the transposed matrix (D. H. Bailey, "FFTs
 1990). Where a factor of the length is a larger prime p, its pass is a product with a matrix, or by Bluestein's method
 (L. I. Bluestein, 1970) a convolution of a length that has small factors.
 
+A pass is a sum over its numbers: an infinity or NaN makes all of the result NaN.
+
 There is only the forward transform: with the parts exchanged before and after, it is the inverse without its factor
 1/n.
 """
@@ -39,8 +41,9 @@ def factors(n: int) -> list[int]:
 
     Eight numbers at once are twice the work of four, as passes are sums, but one pass less.
 
-    >>> factors(4096), factors(2048), factors(360), factors(17 * 6)
-    ([4, 4, 4, 4, 4, 4], [4, 4, 4, 4, 8], [5, 3, 3, 8], [17, 3, 2])
+    Example:
+      >>> factors(4096), factors(2048), factors(360), factors(17 * 6)
+      ([4, 4, 4, 4, 4, 4], [4, 4, 4, 4, 8], [5, 3, 3, 8], [17, 3, 2])
     """
     twos = (n & -n).bit_length() - 1
     n >>= twos

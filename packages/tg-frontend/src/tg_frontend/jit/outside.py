@@ -13,6 +13,7 @@ from weakref import ref
 from tg_lazy import LazyBuffer, Storage
 from tg_lazy.ops import LEAVES, MEMORY
 from tg_runtime import uncaptured
+from tg_runtime.host.late_interrupts import finaliser
 
 from ..memory.realization import Moves, live, reachable, realize_all
 from ..tensor import Tensor
@@ -220,6 +221,7 @@ class Outside:
         self._left = [(ref(tensor), tensor.lazydata.storage) for tensor in left]
         self._look()
 
+    @finaliser
     def _gone(self, _: ref[Tensor]) -> None:
         self.moves = -1
 

@@ -16,6 +16,7 @@ from weakref import WeakSet, ref
 from tg_lazy import DEBUG, LazyBuffer, Ops, Storage
 from tg_lazy.ops import LEAVES
 from tg_runtime import Usage, capture, capturing
+from tg_runtime.host.late_interrupts import finaliser
 from tg_runtime.memory.buffer import spoiled
 
 from ..autograd.differentiation import MODE
@@ -121,6 +122,7 @@ class TinyJit(Generic[P, R]):
                 return known[1]
             methods = self._methods
 
+            @finaliser
             def forget(gone: Any) -> None:
                 if methods.get(number, (None,))[0] is gone:
                     del methods[number]

@@ -21,6 +21,8 @@ from .shifts import shifts_of
 
 _SWEEPS = 10
 """For each row, at the most: about a fifth of one is enough for large matrices, and two or three for small ones."""
+_SLOWEST = 34
+"""Rows below which a matrix has the sweeps of so many: what repeats itself waits for an unusual shift."""
 _FEW = 32
 """Rows of a block that is done in a window of its own, beside all others."""
 GRADED = 2.0**-10
@@ -80,14 +82,16 @@ def condensed(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tensor]:
     z = turned if vectors else None
     if n > 2 * _FEW:  # long blocks one after the other, then all others side by side
         h, z = _taken_apart(h, z, _FEW, bulges_of(n))
-        owner = _starts(_begins(_negligible(h))) // _FEW
+        begins = _begins(_negligible(h))
+        too_long = _block(begins, _FEW)[1] >= 0  # a window would cut it
+        owner = _starts(begins) // _FEW
         windows = _windows(h, owner)
         start = eye(2 * _FEW, h).expand(*windows.shape).contiguous()
         windows, turns = _taken_apart(windows, start, 2, bulges_of(_FEW))
         assert turns is not None
         h = adjoint(_turned(turns, adjoint(_turned(turns, h))))
         z = None if z is None else _turned(turns, z)
-        begins = _of_owners(_begins(_negligible(windows)), owner)
+        begins = _of_owners(_begins(_negligible(windows)), owner) & too_long.logical_not()
     else:
         h, z = _taken_apart(h, z, 2, bulges_of(n))
         begins = _begins(_negligible(h))
@@ -104,7 +108,7 @@ def _taken_apart(h: Tensor, z: Tensor | None, most: int, bulges: int) -> tuple[T
       bulges: of a chain, at the most.
     """
     n = h._ints()[1]
-    place, bound = numbers(n, h), _SWEEPS * n
+    place, bound = numbers(n, h), _SWEEPS * max(n, _SLOWEST)
 
     def sweep(state: Any) -> Any:
         h, number, *z = state

@@ -71,10 +71,11 @@ def triangular(h: Tensor, begins: Tensor) -> tuple[Tensor, Tensor, Turns]:
     height = is_real.where(0, first.where(root, -root))
     value = Tensor.complex(paired.where(value, along), paired.where(height, 0))
     # the eigenvector of the first one: (its value less d, what is below the diagonal)
-    x, y = Tensor.complex(is_real.where(reach, half), is_real.where(0.0, root)), below
-    length = (x.real * x.real + x.imag * x.imag + y * y).sqrt()
-    length = paired.where(length, 1)
-    one = Tensor.complex(paired.where(x.real / length, 1), paired.where(x.imag / length, 0) * second.where(-1, 1))
+    re, im, y = is_real.where(reach, half), is_real.where(0.0, root), below
+    most = re.abs().maximum(im.abs()).maximum(y.abs())
+    re, im, y = (part / (most == 0).where(1, most) for part in (re, im, y))  # squares of small numbers are 0
+    length = paired.where((re * re + im * im + y * y).sqrt(), 1)
+    one = Tensor.complex(paired.where(re / length, 1), paired.where(im / length, 0) * second.where(-1, 1))
     other = paired.where(y / length, 0) * first.where(-1, 1)
     turns = Turns(one, other, second)
     # G.mH has the conjugates, and minus the others

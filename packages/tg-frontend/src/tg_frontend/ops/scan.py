@@ -41,12 +41,14 @@ class _Kind(NamedTuple):
       join: combines two.
       identity: changes nothing.
       block: elements that are combined each with each: fewer where that is much work.
+      any_order: whether floats, too, give the same in any order.
     """
 
     reduce: Callable[[Any, int], Any]
     join: Callable[[Any, Any], Any]
     identity: ConstType
     block: int = _BLOCK
+    any_order: bool = False
 
 
 def _applied(function: Callable[[tuple[int, ...]], Function]) -> Callable[[Any, int], Any]:
@@ -75,8 +77,11 @@ def _scan_last(x: A, kind: _Kind) -> A:
         blocks = -(-n // block)
         widths = ((0, 0),) * len(lead) + ((0, blocks * block - n),)
         cut = x.pad(widths, value=identity).reshape((*lead, blocks, block))
-        inner, totals = _scan_last(cut, kind), kind.reduce(cut, len(lead) + 1)
-        keep = tuple((0, dim) for dim in lead)
+        inner, keep = _scan_last(cut, kind), tuple((0, dim) for dim in lead)
+        if kind.any_order or x.dtype.kind not in ("float", "complex"):
+            totals = kind.reduce(cut, len(lead) + 1)
+        else:  # what a block begins with is what the one before ends with, to the bit: sums of no negatives only grow
+            totals = inner.shrink((*keep, (0, blocks), (block - 1, block))).reshape((*lead, blocks))
         before = _scan_last(totals, kind)
         before = before.pad(((0, 0),) * len(lead) + ((1, 0),), value=identity).shrink((*keep, (0, blocks)))
         joined = kind.join(before.reshape((*lead, blocks, 1)), inner)
@@ -132,7 +137,7 @@ def cumprod(x: A, axis: int, dtype: DTypeLike | None = None) -> A:
 
 def _cummax(x: A, axis: int, what: str) -> tuple[A, A]:
     place = x._axis(axis, what)
-    most = _Kind(_applied(Max), lambda a, b: a.maximum(b), dtypes.min(x.dtype))
+    most = _Kind(_applied(Max), lambda a, b: a.maximum(b), dtypes.min(x.dtype), any_order=True)
     if x.ndim == 0 or x.numel() == 0:
         return x, zeros_like(x, dtype=dtypes.int32)
     plain = x.detach()

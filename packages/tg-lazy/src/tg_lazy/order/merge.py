@@ -100,17 +100,20 @@ class Merging:
         return True
 
     def drop(self, chosen: Set[Node]) -> None:
-        """Takes what only its own kernel uses out of memory.
+        """Takes short sums that only their own kernel uses out of memory.
+
+        Who holds one and asks for it later has it computed again, which is little work. Where memory is overwritten,
+        all stay: then what they read may be gone.
 
         Args:
           chosen: the nodes that are realised by choice: nobody outside of the schedule wants them in memory.
         """
+        if self.ordering.writers:
+            return
         read = {node for step in self.ordering.steps for node in step.inputs}
         for step in self.ordering.steps:
-            if len(step.roots) == 1:
-                continue
-            for root in [r for r in step.roots if r in chosen and r not in read and r.op is not Ops.ASSIGN]:
-                if len(step.roots) > 1:
+            for root in list(step.roots):
+                if len(step.roots) > 1 and root in chosen and root not in read and _is_short(root):
                     step.roots.remove(root)
                     root.reason = ""
 
@@ -183,4 +186,12 @@ def _alike(first: Step, second: Step) -> bool:
     """Whether two contractions are short sums over the same operands, as the parts of a complex product are."""
     if first.contraction is None or reduced(first) != reduced(second) or first.inputs.keys() != second.inputs.keys():
         return False
-    return all(max_size(tuple(seen_shape(r.srcs[0])[axis] for axis in r.arg[1])) <= _SHORT for r in second.reductions)
+    return all(map(_is_short, second.reductions))
+
+
+def _is_short(node: Node) -> bool:
+    """Whether a node is a short sum, or another short reduction."""
+    if node.op is not Ops.REDUCE:
+        return False
+    shape = seen_shape(node.srcs[0])
+    return max_size(tuple(shape[axis] for axis in node.arg[1])) <= _SHORT

@@ -3,6 +3,9 @@
 Python drops what is raised in a finaliser (``__del__``, a callback of a weak reference), for there is nobody to catch
 it: it prints ``Exception ignored in …`` and goes on, and the interrupt is lost. Finalisers cannot mend that themselves:
 Python may call the handler of a signal before their first instruction. So the handler looks where it was called.
+
+It knows ``__del__``, what the module `weakref` calls, and what says that it is a finaliser (:func:`finaliser`). It does
+not know a generator that is freed before its end, nor what C calls.
 """
 
 from __future__ import annotations
@@ -12,21 +15,33 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from types import FrameType
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _WEAK_REFERENCES = frozenset({"weakref", "_weakrefset"})
 """Modules whose functions are callbacks of weak references, or short."""
 _IMPORTS = ("importlib._bootstrap", "cb")
 """The import system's own callback: it forgets the lock of a module."""
 _RETRY_S = 0.001
+_MOST_S = 1.0
+"""After which the signal is handled wherever it comes: what is freed waits for something."""
+_FINALISERS = set[CodeType]()
+
+
+def finaliser(function: F) -> F:
+    """A function that a weak reference calls, or something else that drops what is raised in it."""
+    _FINALISERS.add(function.__code__)
+    return function
 
 
 def in_finaliser(frame: FrameType | None) -> bool:
     """Whether a frame, or one that called it, is a finaliser."""
     while frame is not None:
         name, module = frame.f_code.co_name, frame.f_globals.get("__name__")
-        if name == "__del__" or module in _WEAK_REFERENCES or (module, name) == _IMPORTS:
+        if name == "__del__" or module in _WEAK_REFERENCES or (module, name) == _IMPORTS or frame.f_code in _FINALISERS:
             return True
         frame = frame.f_back
     return False
@@ -54,11 +69,17 @@ def interrupts_after_finalisers() -> Iterator[None]:
         yield
         return
 
+    first = 0.0
+
     def handler(number: int, frame: FrameType | None) -> None:
-        if in_finaliser(frame):
-            _thread.start_new_thread(_again, (thread,))  # `threading` has locks that the signal may have found held
-        else:
+        nonlocal first
+        now = time.monotonic()
+        if not in_finaliser(frame) or (first and now - first > _MOST_S):
+            first = 0.0
             before(number, frame)
+        else:
+            first = first or now
+            _thread.start_new_thread(_again, (thread,))  # `threading` has locks that the signal may have found held
 
     signal.signal(signal.SIGINT, handler)
     try:
