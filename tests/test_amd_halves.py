@@ -44,7 +44,7 @@ PLANTS = {
     "LLVM": """
 import dataclasses
 from tg_codegen.render.llvm import amdgpu
-amdgpu.AMDGPU = dataclasses.replace(amdgpu.AMDGPU, alu=lambda text, u: None)
+amdgpu.AMDGPU_DIALECT = dataclasses.replace(amdgpu.AMDGPU_DIALECT, alu=lambda text, u: None)
 """,
     "HIP": """
 import dataclasses
