@@ -6,7 +6,8 @@
 A workload's cost is counted in the machine's own work: how many multiply-adds in registers, or bytes read or copied,
 the machine does on the same threads in the time that the workload takes. Both take turns, so a machine that is slow or
 busy is so for both. What the cost should be is recorded for machines of one kind: processor, lanes of a vector and
-threads. On others a workload may take 2.6 times what was recorded first.
+threads. On others a workload may take 2.6 times what was recorded first. What is too slow is opened and measured again
+after everything else: a neighbour on the same host may slow down what its caches hold for seconds, and nothing else.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Two steps are merged if they run over the same elements and reduce the same ranges, read a common input or one reads
 what the other writes, and every direct dependency between them is on the same element. Merging them must not close a
-cycle.
+cycle. Of what a merged kernel hands to itself, short sums need no memory.
 """
 
 from __future__ import annotations
