@@ -43,7 +43,9 @@ def gone(_: Any) -> None:
 
 def own_callback() -> None:
     watched = Watched()
-    weakref.ref(watched, gone)
+    reference = weakref.ref(watched, gone)
+    del watched  # the reference, which lives, calls
+    assert reference() is None
 
 
 @pytest.mark.parametrize("work", [own_finaliser, weak_reference, own_callback])
