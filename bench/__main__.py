@@ -314,7 +314,7 @@ def parser() -> argparse.ArgumentParser:
     earliers.add_argument("--threads", type=int, default=0, help="threads for both; all cores by default")
     earliers.add_argument("--json", default="", metavar="PATH", help="where the figures go")
     earliers.set_defaults(action=compare)
-    searches = commands.add_parser("search", help="what BEAM search finds beside the heuristic, in a quarter of an hour")
+    searches = commands.add_parser("search", help="what BEAM search finds beside the heuristic, in some 15 minutes")
     searches.set_defaults(action=beam_search)
     kept = "also put the figures in this record, for the page"
     engines = commands.add_parser("engine", help="what an instruction of a software GPU costs, as JSON")
