@@ -9,7 +9,7 @@ import pytest
 
 from tg_hcq.simulate.amd.architecture import architecture
 from tg_hcq.simulate.amd.isa import Decoded, table
-from tg_hcq.simulate.amd.testing.lane_floats import byte_of_single, byte_value, single_of_byte
+from tg_hcq.simulate.amd.testing.lane_small import of_single, single_of, small_value
 from tg_hcq.simulate.amd.testing.lanes import LanesBench
 from tg_hcq.simulate.engine.testing import SINGLE
 
@@ -52,7 +52,7 @@ def test_every_byte(arch: str, lanes: int, name: str) -> None:
 def test_numbers_between_bytes(arch: str, lanes: int, name: str) -> None:
     """Each number, what lies in the middle of it and the next one, and what lies beside that."""
     kind = kind_of(arch, name)
-    sizes = sorted(n for n in (byte_value(byte, kind) for byte in range(128)) if isinstance(n, Fraction))
+    sizes = sorted(n for n in (small_value(byte, kind) for byte in range(128)) if isinstance(n, Fraction))
     last = 2 * sizes[-1] - sizes[-2]
     values = [0x7F800000, 0x7FC00000, 0x7F800001, 0x7F7FFFFF, 1, SINGLE.round(last * 2)]
     for low, high in zip(sizes, [*sizes[1:], last], strict=True):
@@ -64,11 +64,11 @@ def test_numbers_between_bytes(arch: str, lanes: int, name: str) -> None:
 
 def test_the_specification_by_known_numbers() -> None:
     """OCP's tables, and those of ``Float8E4M3FNUZ`` and ``Float8E5M2FNUZ`` in LLVM."""
-    assert [byte_value(0x7E, "fp8"), byte_value(0x01, "fp8")] == [448, Fraction(1, 512)]
-    assert [byte_value(0x7B, "bf8"), byte_value(0x7C, "bf8"), byte_value(0xFC, "bf8")] == [
+    assert [small_value(0x7E, "fp8"), small_value(0x01, "fp8")] == [448, Fraction(1, 512)]
+    assert [small_value(0x7B, "bf8"), small_value(0x7C, "bf8"), small_value(0xFC, "bf8")] == [
         57344, "infinity", "-infinity"]  # fmt: skip
-    assert [byte_value(0x7F, "fp8z"), byte_value(0x7F, "bf8z"), byte_value(0x80, "fp8z")] == [240, 57344, "nan"]
+    assert [small_value(0x7F, "fp8z"), small_value(0x7F, "bf8z"), small_value(0x80, "fp8z")] == [240, 57344, "nan"]
     for kind in ("fp8", "bf8", "fp8z", "bf8z"):
         for byte in range(256):
-            if isinstance(byte_value(byte, kind), Fraction):
-                assert byte_of_single(single_of_byte(byte, kind), kind) == byte
+            if isinstance(small_value(byte, kind), Fraction):
+                assert of_single(single_of(byte, kind), kind) == byte

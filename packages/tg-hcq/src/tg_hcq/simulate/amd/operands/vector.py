@@ -9,9 +9,11 @@ from .. import modifiers as m
 from ..isa.text import NEGATE, NEGATE_HIGH, SELECT, SELECT_DESTINATION, SELECT_HIGH, SIGN_EXTEND
 from ..modifiers import Kind
 from ..registers import EXEC_MASK, VCC
+from ..scaled import PREFIX
 from .matrices import PRODUCTS, matrix
 from .placing import Placed, Placing
 from .rows import Place, register, row_of
+from .scaled import conversion
 
 _PLAIN = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3SD", "VOP3P")
 ENCODINGS = (*_PLAIN, *(f"{e}_{form}" for e in _PLAIN for form in ("DPP8", "DPP16", "SDWA")), "VOPD")
@@ -42,6 +44,8 @@ def place(p: Placing) -> Placed:
         return _of_scalar(p)
     if name.startswith(PRODUCTS):
         return matrix(p)
+    if name.startswith(PREFIX):
+        return conversion(p)
     if name.startswith("v_accvgpr_"):
         name = "v_mov_b32"
     if name.startswith("v_dot") and "_iu" in name:

@@ -444,17 +444,6 @@ def _conversions() -> Iterator[Rule]:
                lambda env, x, y: SINGLE.convert(x, brain) | SINGLE.convert(y, brain) << 16, fixed=True)  # fmt: skip
 
 
-def of_bytes(signless: bool) -> Iterator[Rule]:
-    """Conversions of 8 bits, which differ between architectures."""
-    for name in ("fp8", "bf8"):
-        kind = f"{name}{'z' if signless else ''}"
-        yield rule(f"v_cvt_f32_{name}", ["f32"], ["b32"], lambda env, x, k=kind: single_of_byte(x & 255, k))
-        yield rule(f"v_cvt_pk_f32_{name}", ["pf32"], ["b16"],
-                   lambda env, x, k=kind: single_of_byte(x & 255, k) | single_of_byte(x >> 8, k) << 32)  # fmt: skip
-        yield rule(f"v_cvt_pk_{name}_f32", ["b16"], ["f32", "f32"],
-                   lambda env, x, y, k=kind: byte_of_single(x, k) | byte_of_single(y, k) << 8)  # fmt: skip
-
-
 def _packed() -> Iterator[Rule]:
     def both(of: Callable[..., int], bits: int) -> Callable[..., int]:
         def found(env: Environment, *values: int) -> int:
@@ -497,54 +486,3 @@ def _packed() -> Iterator[Rule]:
             return _flushed(total)
 
         yield rule(f"v_dot2(c|acc)?_f32_{kind}", ["f32"], [pair, pair, "f32"], dot)
-
-
-_NUMBERS_OF_BYTES = {"fp8": (4, 7), "bf8": (5, 15), "fp8z": (4, 8), "bf8z": (5, 16)}
-"""Bits of the exponent, and the bias."""
-
-
-def byte_value(byte: int, kind: str) -> Fraction | str:
-    """A number of 8 bits, or what else it is."""
-    exponents, bias = _NUMBERS_OF_BYTES[kind]
-    fraction, sign = 7 - exponents, -1 if byte >> 7 else 1
-    biased, rest = byte >> fraction & (1 << exponents) - 1, byte & (1 << fraction) - 1
-    if kind[-1] == "z":
-        if byte == 0x80:
-            return "nan"
-    elif kind == "bf8" and biased == 31:
-        return "nan" if rest else "infinity" if sign > 0 else "-infinity"
-    elif kind == "fp8" and byte & 0x7F == 0x7F:
-        return "nan"
-    size = Fraction(rest + (1 << fraction if biased else 0)) * Fraction(2) ** (max(biased, 1) - bias - fraction)
-    return sign * size
-
-
-def single_of_byte(byte: int, kind: str) -> int:
-    """As float32."""
-    found = byte_value(byte, kind)
-    if isinstance(found, Fraction):
-        return SINGLE.round(found, byte >> 7 << 31)
-    return {"nan": SINGLE.nan, "infinity": SINGLE.infinity, "-infinity": SINGLE.infinity | SINGLE.sign}[found]
-
-
-@functools.cache
-def _sizes(kind: str) -> list[tuple[Fraction, int]]:
-    found = ((byte_value(byte, kind), byte) for byte in range(128))
-    return sorted((number, byte) for number, byte in found if isinstance(number, Fraction))
-
-
-def byte_of_single(x: int, kind: str) -> int:
-    """The nearest one, of two the one that is even, by looking at all (CDNA 4, 7.3, with FP16_OVFL 0)."""
-    sign, size = x >> 24 & 0x80, x & 0x7FFFFFFF
-    nan = 0x80 if kind[-1] == "z" else sign | 0x7F
-    if SINGLE.is_nan(x):
-        return nan
-    above = nan if kind != "bf8" else sign | 0x7C
-    if SINGLE.is_infinite(x):
-        return above
-    number, sizes = SINGLE.value(size), _sizes(kind)
-    last, step = sizes[-1][0], sizes[-1][0] - sizes[-2][0]
-    if number > last + step / 2 or (number == last + step / 2 and sizes[-1][1] & 1):
-        return above
-    _, _, byte = min((abs(number - n), b & 1, b) for n, b in sizes)
-    return byte if kind[-1] == "z" and not byte else sign | byte

@@ -19,7 +19,7 @@ from ..isa.decode import Decoder as BytesDecoder
 from ..isa.registers import names
 from ..registers import temporaries
 from ..semantics import instruction_set
-from . import lane_floats, lane_integers
+from . import lane_floats, lane_integers, lane_small
 from .assembly import Operand, parse
 from .permutations import permuted
 from .rules import Mode, Rule
@@ -48,7 +48,7 @@ def rules() -> tuple[tuple[re.Pattern[str], Rule], ...]:
 
 @functools.cache
 def _of_bytes(signless: bool) -> tuple[tuple[re.Pattern[str], Rule], ...]:
-    return tuple((re.compile(r.pattern), r) for r in lane_floats.of_bytes(signless))
+    return tuple((re.compile(r.pattern), r) for r in lane_small.of_bytes(signless))
 
 
 @functools.cache
@@ -140,6 +140,8 @@ class LanesBench:
 
     def _field(self, row: Row, name: str, width: int, rng: random.Random, plain: bool) -> int:
         kind = row.operands.get(name)
+        if kind is not None and name == "vdst" and kind.bits > 128 and "IsMAI" not in row.flags:
+            return 64 + 2 * rng.randrange(8)  # behind all sources: it may not be one of them
         if kind is not None and kind.register_class:
             vectors, others, legal = _legal(kind, table(self.arch.name))
             pick = rng.random()

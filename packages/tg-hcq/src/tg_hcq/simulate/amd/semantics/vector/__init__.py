@@ -16,6 +16,7 @@ from . import (
     modified,
     packed,
     relative,
+    scaled,
     transcendental,
     turns,
 )
@@ -28,6 +29,6 @@ def add(to: InstructionSet, arch: Architecture) -> None:
     lanes = Lanes(to, arch)
     for room in (
         integers, comparisons, floats, conversions, division, transcendental, packed, crossing, relative,
-        matrices, dual, turns,
+        matrices, scaled, dual, turns,
     ):  # fmt: skip
         room.add(lanes)

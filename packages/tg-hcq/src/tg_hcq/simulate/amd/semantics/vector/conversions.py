@@ -11,7 +11,7 @@ from ...modifiers import Kind
 from .alu import Lanes
 from .integers import joined, low_bits
 from .numbers import magnitude, narrowed, raw, towards_zero, widened
-from .small import of_byte, to_byte
+from .small import of_byte, to_small
 
 
 def add(to: Lanes) -> None:
@@ -56,7 +56,7 @@ def _of_eight_bits(to: Lanes) -> None:
         to.op(f"v_cvt_f32_{name}", lambda e, x, of=of: of_byte(e, e.convert("trunc", x, I8), of),
               [Kind.F32], [Kind.B32], fixed=True)  # fmt: skip
         to.op(f"v_cvt_pk_f32_{name}", _pair_of_bytes(of), [Kind.PACKED_F32], [Kind.B16], fixed=True)
-        to.op(f"v_cvt_pk_{name}_f32", lambda e, x, y, of=of: to_byte(e, x, of) | to_byte(e, y, of) << 8,
+        to.op(f"v_cvt_pk_{name}_f32", lambda e, x, y, of=of: to_small(e, x, of) | to_small(e, y, of) << 8,
               [Kind.B16], [Kind.F32, Kind.F32], keeps=True, fixed=True)  # fmt: skip
 
 

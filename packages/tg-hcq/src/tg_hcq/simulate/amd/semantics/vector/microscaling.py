@@ -14,11 +14,10 @@ from __future__ import annotations
 from typing import Final
 
 from ....engine import F32, I32, I64, Emitter, Value
+from .small import FORMATS
 
 BLOCK: Final = 32
-_FRACTIONS: Final = {"fp6": (6, 3, 1), "bf6": (6, 2, 3), "fp4": (4, 1, 1)}
-"""Bits of the number and of its fraction, and the bias."""
-SMALL: Final = frozenset(_FRACTIONS)
+SMALL: Final = frozenset({"fp6", "bf6", "fp4"})
 
 
 def run(of: str) -> int:
@@ -28,10 +27,24 @@ def run(of: str) -> int:
 
 def tiny(e: Emitter, raw: Value, of: str) -> Value:
     """A number in the low bits of a register; all of them are numbers."""
-    bits, fraction, bias = _FRACTIONS[of]
+    bits, fraction, bias = FORMATS[of]
     size = (raw & (1 << bits - 1) - 1) << 23 - fraction
     number = e.bits(size, F32) * 2.0 ** (127 - bias)  # a subnormal one is a subnormal float
     return e.bits(e.bits(number, I32) | (raw >> bits - 1 & 1) << 31, F32)
+
+
+def power(e: Emitter, exponent: Value) -> Value:
+    """Two to exponents of 8 bits, whose bias is 127; the largest one is no number."""
+    bits = e.select(e.compare("eq", exponent, 0), e.value(exponent.type, 1 << 22), exponent << 23)
+    return e.bits(e.select(e.compare("eq", exponent, 255), e.value(exponent.type, 0x7FC00000), bits), F32)
+
+
+def multiplied(e: Emitter, numbers: Value, exponent: Value) -> tuple[Value, Value]:
+    """Numbers times two to an exponent, and which of them normal floats cannot hold."""
+    found = numbers * power(e, exponent)
+    before, after = (e.bits(value, I32) & 0x7FFFFFFF for value in (numbers, found))
+    finite = e.compare("ult", before - 1, 0x7F7FFFFF) & e.compare("ult", exponent, 255)
+    return found, finite & ~e.compare("ult", after - 0x00800000, 0x7F000000)
 
 
 def scale(e: Emitter, address: str, row: Value, shift: Value, size: int) -> Value:
@@ -45,15 +58,9 @@ def scale(e: Emitter, address: str, row: Value, shift: Value, size: int) -> Valu
       size: how many floats.
     """
     exponent = row >> e.value(row.type, shift) & 0xFF
-    bits = e.select(e.compare("eq", exponent, 0), e.value(row.type, 1 << 22), exponent << 23)
-    bits = e.select(e.compare("eq", exponent, 255), e.value(row.type, 0x7FC00000), bits)
-    old = e.load(F32.of(size), address, 4)
-    new = old * e.bits(bits, F32)
+    new, beyond = multiplied(e, e.load(F32.of(size), address, 4), exponent)
     e.store(new, address, 4)
-    before, after = (e.bits(value, I32) & 0x7FFFFFFF for value in (old, new))
-    finite = e.compare("ult", before - 1, 0x7F7FFFFF) & e.compare("ult", exponent, 255)
-    normal = e.compare("ult", after - 0x00800000, 0x7F000000)
-    lost = e.convert("zext", finite & ~normal, I32)
+    lost = e.convert("zext", beyond, I32)
     name = f"llvm.vector.reduce.or.{lost.type.mangled}"
     e.declarations[f"declare i32 @{name}({lost.type})"] = None
     return e.emit(I32, f"call i32 @{name}({lost.type} {lost.text})")

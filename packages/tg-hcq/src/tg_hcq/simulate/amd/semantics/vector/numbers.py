@@ -89,11 +89,11 @@ def narrowed(e: Emitter, x: Value, to: Type) -> Value:
     if x.type.bits == to.bits:
         return x
     if x.type.bits == 64 and to.bits == 16:
-        return e.convert("fptrunc", _odd(e, x), F16)
+        return e.convert("fptrunc", odd(e, x), F16)
     return e.convert("fptrunc", x, to)
 
 
-def _odd(e: Emitter, x: Value) -> Value:
+def odd(e: Emitter, x: Value) -> Value:
     """Of 64 bits as one of 32, whose last bit says whether anything was lost: it can be rounded again."""
     near = e.convert("fptrunc", x, F32)
     back = e.convert("fpext", near, F64)
