@@ -14,6 +14,7 @@ from tg_hcq.simulate.amd.testing import reached
 HERE = Path(__file__).parents[1] / "packages" / "tg-hcq" / "tests" / "simulate"
 FILES = [HERE / f"test_amd_{name}.py" for name in (
     "buffers", "crossing", "lanes", "matrices", "memory", "programs", "scalars", "small_floats", "waves", "hostile",
+    "scaled", "to_shared",
 )]  # fmt: skip
 PLUGIN = reached.__name__
 

@@ -40,7 +40,8 @@ HEAD = """# AMD's instructions
 <!-- Written by `python -m tools.amd_instructions`. -->
 
 The [software cards of AMD](amd.md#without-a-card) decode all instructions of LLVM's tables for computing; those of
-images and exports are not in them. These numbers say how many of them are executed. The others are faults that say
+images, exports and typed buffers (`tbuffer_*`), which are of graphics, are not in them, and are faults as what is no
+instruction. These numbers say how many of them are executed. The others are faults that say
 where they stand and what they are; why, is said with them here. Names are counted once for each architecture, whatever
 their encodings; of pairs (`v_dual_…`), both halves.
 
@@ -48,7 +49,8 @@ their encodings; of pairs (`v_dual_…`), both halves.
 
 ONE_ORACLE = """What is executed in a lane is compared with a specification in Python's integers and correctly rounded
 floats, with each modifier. Where LLVM folds constants, the specification is compared with that, too. It does not for
-these, whose specification has nothing but the manuals to agree with.
+these, whose specification has nothing but the manuals to agree with. Conversions with a scale (`v_cvt_scalef32_*`) have
+exact numbers to agree with, and no more.
 """
 
 TWO_ORACLES = """The specification is that of AMD's manuals, and the software cards do what they say. LLVM folds

@@ -28,7 +28,6 @@ REASONS: Final = {
     "of gfx8, for programs older than the architecture": r"v_(fma|div_fixup)_legacy_f16|v_(exp|log)_legacy_f32",
     "documents differ in where the elements lie": r"v_smfmac_.*",
     "a part of another instruction, which is executed": "v_mfma_ld_scale_b32",
-    "of numbers with a scale, for which there is no dtype; not written yet": r"v_cvt_scalef32_.*",
     "no compiler emits it, or not by itself": (
         r"s_cbranch_([gi]_fork|join)|s_setvskip|s_set_gpr_idx_\w+|"
         r"s_(buffer_)?atomic_.*|s_scratch_.*|s_store_.*|s_buffer_store_.*|s_subvector_loop_.*|.*_addtid(_b32)?"
@@ -37,7 +36,7 @@ REASONS: Final = {
     ),
     "compilers emit it where a program asks for it by its name alone; not written yet": (
         r"v_swap_b16|v_cvt_pk_u8_f32|v_mqsad_u32_u8|v_permlanex?16_var_b32|ds_(append|consume|bpermute_fi_b32)"
-        r"|(ds_read|global_load)_\w*tr_\w+|(global|scratch)_(load|store)_(lds_\w+|block)|s_barrier_\w+"
+        r"|(ds_read|global_load)_\w*tr_\w+|(global|scratch)_(load|store)_block|s_barrier_\w+"
         r"|s_get_barrier_state|s_sleep_var|s_alloc_vgpr|s_buffer_prefetch_data"
     ),
 }  # fmt: skip

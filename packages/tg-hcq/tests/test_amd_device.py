@@ -6,6 +6,7 @@ import gc
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from tg_hcq.amd import AMDDevice
 from tg_hcq.core.allocator import HOST_OPTIONS
 from tg_hcq.core.profiling import calibrate, nanoseconds
 from tg_hcq.core.system import offer_system
-from tg_hcq.simulate.amd.kfd import KfdSystem, RemoteKfd, mock_kfd
+from tg_hcq.simulate.amd.kfd import KfdSystem, RemoteKfd, cards, mock_kfd
 from tg_lazy import Context
 from tg_runtime import BufferOptions, DevEntry, DeviceError
 from tg_runtime.host.elf import ELFError
@@ -257,6 +258,33 @@ def test_two_cards_copy_to_one_another(arch: str, elsewhere: bool) -> None:
         device.close()
     if isinstance(system, RemoteKfd):
         system.close()
+
+
+@pytest.mark.parametrize("hostile", [0, 3])
+@pytest.mark.parametrize("arch", ["gfx1030", "gfx1201", "gfx942"])
+def test_without_a_copy_engine_the_compute_queue_copies(
+    arch: str, hostile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("llvmlite", reason="LLVM compiles the kernel")
+    monkeypatch.setitem(cards.CARDS, arch, replace(cards.CARDS[arch], sdma_engines=0))
+    with Context(AMD_HOSTILE=hostile):
+        device = opened(arch)
+        with pytest.raises(KeyError):
+            device.hardware_ring("copy")
+        assert device.compiler is not None
+        program = device.program("k", device.compiler.compile_cached(KERNEL))
+        program(global_size=(1, 1, 1), local_size=(32, 1, 1))  # so that there are caches
+        data, out = random.Random(arch).randbytes(9001), bytearray(9001)
+        here, there = (device.allocator.alloc(len(data)) for _ in range(2))
+        for memory in (here, there):
+            device.allocator.copyin(memory, memoryview(data))
+        for _ in range(2):  # what caches still have of the first is not what the second finds
+            device.allocator.copyin(here, memoryview(data))
+            assert device.allocator.transfer(there, here, len(data), device.allocator)
+            device.allocator.copyout(memoryview(out), there)
+            assert out == data
+            data = data[::-1]
+        device.close()
 
 
 def test_a_reset_brings_the_queues_back(device: AMDDevice) -> None:

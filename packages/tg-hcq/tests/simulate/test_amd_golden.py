@@ -79,6 +79,10 @@ GOLDEN = {
     "COPY_DATA of memory": Golden(
         [0xC0044000, 0x00110501, 0x00001010, 0x00007E00, 0x00001000, 0x00007E00], {0: 5, 1: 6}, {4: 5, 5: 6}
     ),
+    # both through L2, waited for; 8 bytes
+    "DMA_DATA": Golden(
+        [0xC0055000, 0xE0300000, 0x00001010, 0x00007E00, 0x00001000, 0x00007E00, 8], {0: 5, 1: 6, 2: 0}, {4: 5, 5: 6}
+    ),
     # valid, 5 words at index 64
     "INDIRECT_BUFFER": Golden(
         [0xC0023F00, 0x00001100, 0x00007E00, 0x00800005], {0: 42}, {64 + i: word for i, word in enumerate(WRITE_42)}

@@ -17,9 +17,9 @@ from tg_hcq.simulate.engine import EngineFault, HungWave
 pytestmark = pytest.mark.skipif(LLVM_MC is None, reason=MISSING)
 SEEDS = range(1, 9)
 OLDER = {"load": "global_load_dword", "store": "global_store_dword", "read": "ds_read_b32", "write": "ds_write_b32",
-         "scalar": "s_load_dword"}  # fmt: skip
+         "scalar": "s_load_dword", "outside": "s_buffer_load_dword"}  # fmt: skip
 NEWER = {"load": "global_load_b32", "store": "global_store_b32", "read": "ds_load_b32", "write": "ds_store_b32",
-         "scalar": "s_load_b32", "add": "v_add_nc_u32"}  # fmt: skip
+         "scalar": "s_load_b32", "outside": "s_buffer_load_b32", "add": "v_add_nc_u32"}  # fmt: skip
 WAITS = {"loaded": "s_waitcnt vmcnt(0)", "local": "s_waitcnt lgkmcnt(0)", "constants": "s_waitcnt lgkmcnt(0)",
          "one": "s_waitcnt vmcnt(1)", "barrier": "s_barrier ;!"}  # fmt: skip
 WORDS: dict[str, dict[str, str]] = {
@@ -96,6 +96,18 @@ PROGRAMS = {
         $store v4, v5, s[0:1]
         s_endpgm
     """, "257 * 3"),
+    "a scalar load outside of a buffer": Program("""
+        v_lshlrev_b32 v4, 2, v0
+        s_mov_b32 s8, s0
+        s_mov_b32 s9, s1
+        s_mov_b32 s10, 16
+        s_mov_b32 s11, 0
+        $outside s4, s[8:11], 0x20
+        $constants ;!
+        v_mov_b32 v5, s4
+        $store v4, v5, s[0:1]
+        s_endpgm
+    """, "0"),
     "words of other waves by LDS": Program("""
         s_lshl_b32 s4, s3, $shift
         v_lshlrev_b32 v4, 2, v0

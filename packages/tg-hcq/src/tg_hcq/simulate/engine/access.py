@@ -36,8 +36,9 @@ class Request:
       half: where in a register 1 or 2 bytes are.
       returns: whether an atomic has a result.
       pair: whether there are two.
-      distance: between them.
-      second: the offset of the first register of the second one, if stored.
+      distance: between them; of a load to shared memory, where there the first lane's words lie.
+      second: the offset of the first register of the second one, if stored; of a load to shared memory, how far apart
+        the lanes' words lie there.
     """
 
     operation: Operation
@@ -74,7 +75,21 @@ class Request:
     @property
     def loads(self) -> bool:
         """Whether registers get something."""
-        return self.operation is not Operation.STORE and (self.operation is not Operation.ATOMIC or self.returns)
+        if self.operation in (Operation.STORE, Operation.TO_SHARED):
+            return False
+        return self.operation is not Operation.ATOMIC or self.returns
+
+    def slots(self, lanes: Iterable[int]) -> list[Span]:
+        """Where in shared memory lanes' words go that are loaded there."""
+        if self.operation is not Operation.TO_SHARED:
+            return []
+        return [(Space.SHARED, self.distance + self.second * lane) for lane in lanes]
+
+    def word(self, data: bytes) -> bytes:
+        """What was loaded as whole words."""
+        if self.nbytes >= 4:
+            return data
+        return (int.from_bytes(data, "little", signed=self.signed) % (1 << 32)).to_bytes(4, "little")
 
     def spans(self, span: Span) -> list[Span]:
         """Where a lane's bytes begin, of both of a pair."""
@@ -105,7 +120,7 @@ class Request:
     def words(self, wave: Wave, lane: int, data: bytes) -> Words:
         """What a lane's registers hold when these bytes were loaded."""
         if self.nbytes < 4:
-            value = int.from_bytes(data, "little", signed=self.signed) % (1 << 32)
+            value = int.from_bytes(self.word(data), "little")
             shift = 16 if self.half is Half.HIGH else 0
             return {self.registers(wave, lane)[0]: (value << shift & ALL_BITS, self.mask())}
         return {
@@ -127,6 +142,7 @@ class Pending:
       registers: the offsets of those that it loads.
       finish: does what is left to do for the wave, and gives what the registers hold then. It is told the wave, and
         holds none: waves go when their workgroup does.
+      slots: where words begin that it brings to shared memory. Other ways there do not wait for it.
 
     Attributes:
       counters: those that still count it.
@@ -134,11 +150,12 @@ class Pending:
 
     def __init__(
         self, request: Request, places: Iterable[Span], registers: Iterable[int],
-        finish: Callable[[Wave], Words],
-    ) -> None:
+        finish: Callable[[Wave], Words], slots: Iterable[Span] = (),
+    ) -> None:  # fmt: skip
         self.request, self.registers, self.finish = request, frozenset(registers), finish
         self.counters = set(request.counters)
         self.intervals = _intervals([begin for span in places for begin in request.spans(span)], request.nbytes)
+        self.slots = _intervals(slots, 4 * request.rows)
         self.returned = False
 
     def precedes(self, other: Pending, ordered: frozenset[int]) -> bool:
@@ -150,7 +167,8 @@ class Pending:
         """
         mine, its = self.request, other.request
         in_order = mine.counters == its.counters and mine.counters <= ordered
-        if in_order and not self.registers.isdisjoint(other.registers):
+        same = not self.registers.isdisjoint(other.registers) or _overlap(self.slots, other.slots)
+        if in_order and same:
             return True
         scalar = Operation.SCALAR_LOAD in (mine.operation, its.operation)  # has another way to memory
         return not scalar and _overlap(self.intervals, other.intervals)

@@ -20,7 +20,7 @@ import ctypes
 import random
 import weakref
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 from . import state
@@ -162,7 +162,7 @@ class HostileMachine(Machine):
         registers = [offset for lane in every for offset in request.registers(wave, lane)] if request.loads else []
         zeros = {offset: (0, request.mask()) for lane in every.keys() - places.keys() if request.loads
                  for offset in request.registers(wave, lane)}  # fmt: skip
-        pending = Pending(request, places.values(), registers, lambda wave: {})
+        pending = Pending(request, places.values(), registers, lambda wave: {}, request.slots(every))
         self._return(wave, lambda earlier: earlier.precedes(pending, self.ordered))
         data = {} if held else {lane: request.data(wave, lane) for lane in places}
         if request.operation is Operation.ATOMIC:
@@ -170,6 +170,8 @@ class HostileMachine(Machine):
             self._atomic(launch, wave, request, places)
             found = {offset: (wave.get(offset), ALL_BITS) for offset in registers}
             pending.finish = lambda wave: found
+        elif request.operation is Operation.TO_SHARED:
+            pending.finish = self._to_shared(launch, wave, pc, request, places, every)
         elif not held or self.rng.random() < LATE:
             pending.finish = lambda wave: zeros | self._transfer(launch, wave, pc, request, places, data)
         else:
@@ -180,6 +182,21 @@ class HostileMachine(Machine):
             wave.put(offset, kept | self.rng.getrandbits(32) & request.mask())
         self._pending.setdefault(wave, []).append(pending)
         self._mark(wave)
+
+    def _to_shared(
+        self, launch: Launch, wave: Wave, pc: int, request: Request, places: dict[int, Span], lanes: Collection[int],
+    ) -> Callable[[Wave], Words]:  # fmt: skip
+        """Stores to shared memory what lanes load, and zeros of those outside; memory is read now, or then."""
+        early = None if self.rng.random() < LATE else self._loaded(launch, wave, pc, request, places)
+        slots = dict(zip(lanes, request.slots(lanes), strict=True))
+
+        def finish(wave: Wave) -> Words:
+            found = self._loaded(launch, wave, pc, request, places) if early is None else early
+            for lane, slot in slots.items():
+                self._store(wave, request, slot, request.word(found.get(lane, bytes(request.nbytes))))
+            return {}
+
+        return finish
 
     def _exchanged(self, wave: Wave, request: Request) -> None:
         """What lanes got from one another is in the registers already: it comes late all the same."""
@@ -227,24 +244,40 @@ class HostileMachine(Machine):
         data: dict[int, list[bytes]],
     ) -> Words:  # fmt: skip
         """Stores the lanes' data, or loads if there is none; what registers hold then."""
-        words: Words = {}
+        if request.operation is not Operation.STORE:
+            words: Words = {}
+            for lane, loaded in self._loaded(launch, wave, pc, request, places).items():
+                words |= request.words(wave, lane, loaded)
+            return words
+        lane = 0
+        try:
+            for lane, place in places.items():
+                for span, part in zip(request.spans(place), data[lane], strict=True):
+                    self._store(wave, request, span, part)
+        except KeyError:
+            raise self._unmapped(launch, wave, pc, request, lane, places[lane][1]) from None
+        return {}
+
+    def _loaded(
+        self, launch: Launch, wave: Wave, pc: int, request: Request, places: dict[int, Span]
+    ) -> dict[int, bytes]:
+        """What lanes load."""
+        found, lane = dict[int, bytes](), 0
+        try:
+            for lane, place in places.items():
+                found[lane] = b"".join(self._load(wave, request, span) for span in request.spans(place))
+        except KeyError:
+            raise self._unmapped(launch, wave, pc, request, lane, places[lane][1]) from None
+        return found
+
+    def _unmapped(self, launch: Launch, wave: Wave, pc: int, request: Request, lane: int, at: int) -> EngineFault:
+        """What went wrong where memory was unmapped since the access was issued."""
+        access = Access.WRITE if request.operation is Operation.STORE else Access.READ
         single = request.operation is Operation.SCALAR_LOAD
-        for lane, (space, at) in places.items():
-            spans = request.spans((space, at))
-            try:
-                if request.operation is Operation.STORE:
-                    for span, part in zip(spans, data[lane], strict=True):
-                        self._store(wave, request, span, part)
-                else:
-                    loaded = b"".join(self._load(wave, request, span) for span in spans)
-                    words |= request.words(wave, lane, loaded)
-            except KeyError:  # it was unmapped since the access was issued
-                access = Access.WRITE if request.operation is Operation.STORE else Access.READ
-                raise EngineFault(Fault(
-                    FaultKind.UNMAPPED, launch.name, wave.group, wave.index, pc, self.code.text(pc),
-                    None if single else lane, at, access, request.nbytes,
-                )) from None  # fmt: skip
-        return words
+        return EngineFault(Fault(
+            FaultKind.UNMAPPED, launch.name, wave.group, wave.index, pc, self.code.text(pc), None if single else lane,
+            at, access, request.nbytes,
+        ))  # fmt: skip
 
     def _load(self, wave: Wave, request: Request, span: Span) -> bytes:
         space, at = span

@@ -117,6 +117,8 @@ class Operation(IntEnum):
     SCALAR_LOAD = 3
     EXCHANGE = 4
     """Lanes gave one another words by way of shared memory's unit; what they got is in the registers."""
+    TO_SHARED = 5
+    """A load whose lanes' words go to shared memory, not to registers."""
 
 
 class Layout:

@@ -45,6 +45,9 @@ class Shape:
       bounded: whether lanes, or a scalar load, may lie outside of what is accessed: they store nothing and load zeros.
         Semantics give the address, whether it lies outside, and whether what becomes of it is not known, which is a
         fault.
+      slot: of a load to shared memory, how far apart the lanes' words lie there, a multiple of 4; 0 of one to
+        registers. Behind the sources of the address is a scalar one, where lane 0's words lie, to which the record's
+        immediate is added. Operand 0 is a row of the handler's own.
     """
 
     space: Space
@@ -62,6 +65,7 @@ class Shape:
     operands: int = 1
     pair: bool = False
     bounded: bool = False
+    slot: int = 0
 
     @property
     def rows(self) -> int:
@@ -110,6 +114,9 @@ class MemoryHandler(Handler):
         data = slots[1:] if atomic and shape.returns else [] if shape.operation is Operation.LOAD else slots
         for slot in data:
             e.check(slot, shape.rows * (2 if shape.op == "cmpxchg" and shape.operands == 1 else 1))
+        if shape.slot:
+            self.base = e.read(first + len(self.sources) - 1) + e.convert("trunc", e.immediate(), I32)
+            self._resolve_slots(e, "slots")
         rows = Rows(e, self.sources, first)
         rows.prepare()
         e.do("br label %before")
@@ -119,7 +126,8 @@ class MemoryHandler(Handler):
         lane = e.emit(I64, "phi i64 [ 0, %before ], [ %after, %strip ]")
         masks = [e.emit(I64, f"phi i64 [ 0, %before ], [ %{name}, %strip ]") for name in _LEFT_OUT[: 2 * shape.bounded]]
         e.lane = lane
-        found = as_tuple(self.address(e, *(rows.strip(i, lane) for i in range(len(self.sources)))))
+        sources = range(len(self.sources) - bool(shape.slot))
+        found = as_tuple(self.address(e, *(rows.strip(i, lane) for i in sources)))
         e.store(found[0], e.at("%w", (lane << 3) + state.LANE_ADDRESSES), 8)
         for name, so_far, lanes in zip(_LEFT_OUT, masks, found[1:], strict=False):
             active = lanes & active_bits(e, executing, lane)
@@ -133,7 +141,7 @@ class MemoryHandler(Handler):
         if shape.bounded:
             self._inside(e, slots, scope, executing)
             return
-        grant = _request(e, shape, slots, scope)
+        grant = self._ask(e, slots, scope)
         if shape.pair:
             self._resolve(e, "second", step=1)
             self._resolve(e, "first", step=-1)
@@ -143,6 +151,7 @@ class MemoryHandler(Handler):
         places = [e.at("%w", e.convert("zext", slot, I64)) for slot in slots]
         if not shape.pair:
             self._transfer(e, places)
+            self._to_slots(e, slots[0])
             e.go_on()
             return
         self._transfer(e, places[:1])
@@ -160,7 +169,7 @@ class MemoryHandler(Handler):
         e.label("unclear")
         e.fault(FaultKind.BUFFER)
         e.label("known")
-        grant = _request(e, self.shape, slots, scope, outside)
+        grant = self._ask(e, slots, scope, outside)
         e.set_field(state.EXEC, executing & ~outside)
         self._resolve(e, "first", executing=executing)
         _only_checked(e, grant, executing)
@@ -173,7 +182,38 @@ class MemoryHandler(Handler):
             self._zeros(e, slots[0], outside)
             e.do("br label %leave")
             e.label("leave")
+        self._to_slots(e, slots[0])
         e.go_on()
+
+    def _ask(self, e: Emitter, slots: list[Value], scope: Value, outside: Value | None = None) -> Value | None:
+        shape = self.shape
+        if shape.slot:
+            return _request(e, shape, [slots[0], e.value(I32, shape.slot)], scope, outside, self.base)
+        distance: Value | int = e.convert("trunc", e.immediate() >> 32, I32) if shape.pair else 0
+        return _request(e, shape, slots, scope, outside, distance)
+
+    def _resolve_slots(self, e: Emitter, name: str) -> None:
+        """Checks where in shared memory lanes store, and makes those their addresses."""
+        kind = I32.of(e.layout.lanes)
+        e.declarations[f"declare {kind} @llvm.stepvector.{kind.mangled}()"] = None
+        lanes = e.emit(kind, f"call {kind} @llvm.stepvector.{kind.mangled}()")
+        whole = e.convert("zext", lanes * self.shape.slot + e.value(kind, self.base), I64)
+        e.store(whole, e.at("%w", state.LANE_ADDRESSES), 8)
+        e.do(f"%mode.{name} = call i32 @resolve_shared(ptr %w, ptr %r, i64 {4 * self.shape.rows}, "
+             f"i32 {int(state.Access.WRITE)}, i64 3)")  # fmt: skip
+        e.do(f"%fine.{name} = icmp ne i32 %mode.{name}, 0")
+        e.do(f"br i1 %fine.{name}, label %resolved.{name}, label %refused.{name}")
+        e.label(f"refused.{name}")
+        e.do("ret ptr null")
+        e.label(f"resolved.{name}")
+
+    def _to_slots(self, e: Emitter, row: Value) -> None:
+        """Stores to shared memory what was loaded."""
+        if not self.shape.slot:
+            return
+        self._resolve_slots(e, "again")
+        place = e.at("%w", e.convert("zext", row, I64))
+        e.do(f"call void @store_rows(ptr %w, ptr {place}, i64 {self.shape.rows}, i32 %mode.again)")
 
     def _zeros(self, e: Emitter, slot: Value, outside: Value) -> None:
         """What lanes outside load."""
@@ -231,7 +271,10 @@ def atomic_name(shape: Shape) -> str:
     return f"atomic_{shape.op}_{shape.nbytes}{'' if shape.returns else '_silent'}"
 
 
-def _request(e: Emitter, shape: Shape, slots: list[Value], scope: Value, outside: Value | None = None) -> Value | None:
+def _request(
+    e: Emitter, shape: Shape, slots: list[Value], scope: Value, outside: Value | None = None,
+    distance: Value | int = 0,
+) -> Value | None:  # fmt: skip
     """In hostile mode: asks for an access that was not granted yet, and is done again when it is."""
     if not e.hostile:
         return None
@@ -239,9 +282,9 @@ def _request(e: Emitter, shape: Shape, slots: list[Value], scope: Value, outside
     granted = e.compare("ne", grant, 0)
     e.do(f"br i1 {granted.text}, label %granted, label %ask")
     e.label("ask")
-    distance: Value | int = e.convert("trunc", e.immediate() >> 32, I32) if shape.pair else 0
+    operation = Operation.TO_SHARED if shape.slot else shape.operation
     fields: tuple[Value | int, ...] = (
-        shape.operation, shape.space, shape.nbytes, shape.signed, slots[0], shape.counter, scope,
+        operation, shape.space, shape.nbytes, shape.signed, slots[0], shape.counter, scope,
         shape.rows * (2 if shape.pair else 1), shape.also, shape.half, shape.returns, shape.pair, distance, slots[-1],
     )  # fmt: skip
     for i, number in enumerate(fields):
@@ -286,11 +329,18 @@ class ScalarLoadHandler(Handler):
         shape = self.shape
         register = e.slot(0)
         found = as_tuple(self.address(e, *(e.read(1 + i, s.type) for i, s in enumerate(self.sources))))
-        if shape.bounded:
-            self._outside(e, register, *found[1:])
         e.store(found[0], e.at("%w", state.LANE_ADDRESSES))
         scope = e.slot(1 + len(self.sources)) if shape.scope is None else e.value(I32, int(shape.scope))
-        grant = _request(e, shape, [register], scope)
+        if shape.bounded:
+            outside, unknown = found[1:]
+            e.do(f"br i1 {unknown.text}, label %unclear, label %known")
+            e.label("unclear")
+            e.fault(FaultKind.BUFFER)
+            e.label("known")
+            grant = _request(e, shape, [register], scope, e.convert("zext", outside, I64))
+            self._outside(e, register, outside)
+        else:
+            grant = _request(e, shape, [register], scope)
         host = e.emit(I64, f"call i64 @resolve_one(ptr %w, ptr %r, i64 {shape.nbytes}, i64 {shape.alignment - 1})")
         e.do(f"%fine = icmp ne i64 {host.text}, 0")
         e.do("br i1 %fine, label %transfer, label %refused")
@@ -307,15 +357,12 @@ class ScalarLoadHandler(Handler):
             e.store(e.load(I32.of(shape.nbytes // 4), source, 4), target, 4)
         e.go_on()
 
-    def _outside(self, e: Emitter, register: Value, outside: Value, unknown: Value) -> None:
-        """Ends the handler where nothing is accessed."""
-        e.do(f"br i1 {unknown.text}, label %unclear, label %known")
-        e.label("unclear")
-        e.fault(FaultKind.BUFFER)
-        e.label("known")
+    def _outside(self, e: Emitter, register: Value, outside: Value) -> None:
+        """Ends the handler where nothing is accessed; in hostile mode zeros come as what is loaded does."""
         e.do(f"br i1 {outside.text}, label %zeros, label %inside")
         e.label("zeros")
-        words = I32.of(self.shape.rows) if self.shape.rows > 1 else I32
-        e.store(e.value(words, 0), e.at("%w", e.convert("zext", register, I64)), 4)
+        if not e.hostile:
+            words = I32.of(self.shape.rows) if self.shape.rows > 1 else I32
+            e.store(e.value(words, 0), e.at("%w", e.convert("zext", register, I64)), 4)
         e.go_on()
         e.label("inside")

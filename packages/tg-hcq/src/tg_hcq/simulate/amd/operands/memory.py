@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...engine import Operation, Scope, Undecodable
 from ...engine.transfers import MemoryHandler
 from ..architecture import Architecture
+from ..registers import temporaries
 from .placing import Placed, Placing
 
 ENCODINGS = ("GLOBAL", "FLAT", "SCRATCH", "MUBUF")
@@ -19,17 +20,19 @@ GLC, SC0, DLC, SC1 = 1, 1, 4, 16
 def place(p: Placing) -> Placed:
     """The handler of an instruction and its operands."""
     fields, places, name = p.fields, p.places, p.found.name
-    if "vdst" not in fields and "vdata" not in fields:
-        if "srsrc" in fields:
-            raise Undecodable("loads from buffers into LDS are not executed yet")
+    of_buffer, to_shared = p.found.encoding == "MUBUF", "_LDS_" in p.found.row.record
+    if "vdst" not in fields and "vdata" not in fields and not to_shared:
         return Placed(p.handler(name).name, [], int(scope_of(p.arch, fields.pop("cpol", 0), Operation.LOAD)))
-    of_buffer = p.found.encoding == "MUBUF"
     returns = "_atomic_" in name and ("_RTN" in p.found.row.record if of_buffer else "vdst" in fields)
-    handler = p.handler(f"{name}.rtn" if returns else name)
+    if to_shared and p.arch.generation == 10 and not of_buffer:
+        raise Undecodable("loads to LDS that are not from buffers are not executed yet")
+    handler = p.handler(f"{name}.rtn" if returns else f"{name}.lds" if to_shared and of_buffer else name)
     assert isinstance(handler, MemoryHandler)
     operands = [vector(p, field) for field in ("vdst", "vdata") if field in fields]
     if of_buffer and returns:  # what was there comes where data were
         operands *= 2
+    if to_shared:
+        operands.append(p.layout.vector(temporaries(p.arch)))
     constant = _offset(p)
     if p.found.encoding == "SCRATCH":
         operands += [
@@ -42,6 +45,8 @@ def place(p: Placing) -> Placed:
         operands += [places.scalar(fields.pop("saddr"), "i", 64), places.vector(fields.pop("vaddr"))]
     else:
         operands += [places.vector(fields.pop("vaddr")), places.scalar(ZERO, "i", 32)]
+    if to_shared:
+        operands.append(p.layout.scalar("m0"))
     scope = scope_of(p.arch, fields.pop("cpol"), handler.shape.operation)
     return Placed(handler.name, [*operands, int(scope)], constant)
 

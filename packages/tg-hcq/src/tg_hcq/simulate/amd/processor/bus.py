@@ -39,7 +39,12 @@ class Bus:
         if self._host is not None:
             self._host.show()
 
-    def _check(self, address: int, nbytes: int, access: Access, what: str) -> None:
+    def check(self, address: int, nbytes: int, access: Access, what: str) -> None:
+        """Checks an access.
+
+        Raises:
+          MemoryFault: if it may not be done.
+        """
         refusal = self.space.refusal(address, nbytes, access)
         if refusal is not None:
             verb = "reads" if access is Access.READ else "writes"
@@ -52,7 +57,7 @@ class Bus:
         Raises:
           MemoryFault: if they may not be read.
         """
-        self._check(address, nbytes, Access.READ, what)
+        self.check(address, nbytes, Access.READ, what)
         return self.space.read(address, nbytes)
 
     def write(self, address: int, data: bytes, what: str) -> None:
@@ -61,7 +66,7 @@ class Bus:
         Raises:
           MemoryFault: if it may not be written.
         """
-        self._check(address, len(data), Access.WRITE, what)
+        self.check(address, len(data), Access.WRITE, what)
         self.space.write(address, data)
 
     def word(self, address: int, what: str, nbytes: int = 4) -> int:

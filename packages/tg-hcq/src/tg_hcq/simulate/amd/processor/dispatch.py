@@ -22,7 +22,8 @@ from ...engine import (
     Machine,
     Wave,
 )
-from ...engine.caches import Cache, Caches
+from ...engine.caches import Cache, Caches, lines_of
+from ...engine.memory import LINE
 from .faults import MemoryFault, PacketFault, Refused
 from .registers import Registers
 
@@ -187,6 +188,22 @@ class Dispatcher:
         for caches in self._caches():
             for cache in _of(dies, caches.dies):
                 cache.flush()
+
+    def copy(self, dies: Dies, source: int, target: int, nbytes: int) -> bool:
+        """Copies bytes as the last caches of dies have them; False where there are none, on machines that hide nothing.
+
+        Pages that no cache keeps are read and written behind them.
+        """
+        found = {id(cache): cache for caches in self._caches() for cache in _of(dies, caches.dies)}
+        for cache in found.values():
+            cache.drop(self._lines(source, nbytes, Access.UNCACHED | Access.COHERENT))
+            cache.write(target, cache.read(source, nbytes))
+            cache.flush(self._lines(target, nbytes, Access.UNCACHED))
+        return bool(found)
+
+    def _lines(self, address: int, nbytes: int, flags: Access) -> list[int]:
+        """The lines of these bytes whose pages have one of the flags."""
+        return [line for line in lines_of(address, nbytes) if self._space.access(line * LINE) & flags]
 
     def overtakes(self) -> bool:
         """Whether a packet that need not wait for the one before it is done first; only on a hostile machine."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ....core.fileio import MMIO
+from ...engine import Access
 from .bus import Bus, aligned
 from .compare import COMPARISONS
 from .dispatch import Dies, Dispatcher, Grid
@@ -22,7 +23,9 @@ from .registers import SH_BASE, SH_END, Registers
 NOP, DISPATCH_DIRECT, PRED_EXEC, WRITE_DATA, WAIT_REG_MEM, INDIRECT_BUFFER, COPY_DATA = (
     0x10, 0x15, 0x23, 0x37, 0x3C, 0x3F, 0x40,
 )  # fmt: skip
-EVENT_WRITE, RELEASE_MEM, ACQUIRE_MEM, SET_SH_REG, SET_UCONFIG_REG = 0x46, 0x49, 0x58, 0x76, 0x79
+EVENT_WRITE, RELEASE_MEM, DMA_DATA, ACQUIRE_MEM, SET_SH_REG, SET_UCONFIG_REG = 0x46, 0x49, 0x50, 0x58, 0x76, 0x79
+THROUGH_L2: Final = 3
+"""Where DMA_DATA finds its source and target: in memory, as the shared cache of a die has it."""
 
 CS_PARTIAL_FLUSH, CACHE_FLUSH_AND_INV_TS, BOTTOM_OF_PIPE_TS = 0x07, 0x14, 0x28
 """Events (``enum VGT_EVENT_TYPE`` in the headers of enumerations)."""
@@ -48,6 +51,10 @@ _COMMON: Final = {
     COPY_DATA: packet(
         "COPY_DATA", "src_sel@0:4 dst_sel@8:4 src_cache_policy@13:2 count_sel@16 wr_confirm@20 dst_cache_policy@25:2"
         " pq_exe_status@29", "source_lo", "source_hi", "address_lo", "address_hi@0:16",
+    ),
+    DMA_DATA: packet(
+        "DMA_DATA", "engine_sel@0 src_cache_policy@13:2 dst_sel@20:2 dst_cache_policy@25:2 src_sel@29:2 cp_sync@31",
+        "source_lo", "source_hi@0:16", *_ADDRESS, "count@0:26 sas@26 das@27 saic@28 daic@29 raw_wait@30",
     ),
     EVENT_WRITE: packet("EVENT_WRITE", "event_type@0:6 event_index@8:4"),
     SET_SH_REG: packet("SET_SH_REG", "offset@0:16 index@28:4", more=True),
@@ -118,7 +125,7 @@ class ComputeQueue(Queue):
             NOP: lambda fields, body: None, DISPATCH_DIRECT: self._dispatch, WRITE_DATA: self._write_data,
             WAIT_REG_MEM: self._wait_reg_mem, INDIRECT_BUFFER: self._indirect_buffer, COPY_DATA: self._copy_data,
             EVENT_WRITE: self._event_write, RELEASE_MEM: self._release_mem, ACQUIRE_MEM: self._acquire_mem,
-            SET_SH_REG: self._set_sh_reg, PRED_EXEC: self._pred_exec,
+            SET_SH_REG: self._set_sh_reg, PRED_EXEC: self._pred_exec, DMA_DATA: self._dma_data,
         }  # fmt: skip
 
     def place(self) -> str:
@@ -242,6 +249,23 @@ class ComputeQueue(Queue):
         if fields["dst_sel"] not in (2, 5):
             raise PacketFault(f"destination {fields['dst_sel']}: only memory (5) and L2 (2) are played", 1)
         self.bus.store(_address(fields), value, "COPY_DATA", nbytes)
+
+    def _dma_data(self, fields: dict[str, int], body: list[int]) -> None:
+        """Copies bytes, as L2 has them, and leaves them there."""
+        if fields["src_sel"] != THROUGH_L2 or fields["dst_sel"] != THROUGH_L2 or fields["engine_sel"]:
+            raise PacketFault("a source or target but memory through L2 (3), or another engine, is not played", 1)
+        if not fields["cp_sync"]:
+            raise PacketFault("a copy that nothing waits for (CP_SYNC is 0) is not played", 1)
+        if any(fields[name] for name in ("sas", "das", "saic", "daic", "raw_wait")):
+            raise PacketFault("registers, addresses that do not grow, and waits for a copy before are not played", 6)
+        source, target, nbytes = fields["source_lo"] | fields["source_hi"] << 32, _address(fields), fields["count"]
+        if not nbytes or abs(source - target) < nbytes:
+            raise PacketFault(f"{nbytes} bytes, from {source:#x} to {target:#x}: none, or some that it overwrites", 6)
+        data = self.bus.read(source, nbytes, "DMA_DATA")
+        self.bus.check(target, nbytes, Access.WRITE, "DMA_DATA")
+        dies = Dies(self._chosen, self._all.bit_length())
+        if not self._dispatcher.copy(dies, source, target, nbytes):
+            self.bus.write(target, data, "DMA_DATA")
 
     def _event_write(self, fields: dict[str, int], body: list[int]) -> None:
         if (fields["event_type"], fields["event_index"]) != (CS_PARTIAL_FLUSH, 4):

@@ -1,13 +1,14 @@
 """Accesses of lanes by a buffer's descriptor: where it begins, how large it is, and what becomes of lanes outside.
 
 Offsets are that of the lane, of the wave and of the instruction, and the stride for each that the lane's index counts.
-Lanes outside load zeros and store nothing. What a descriptor says besides is a fault, but that of scratch on gfx10, in
-which words of the lanes lie beside one another; so is a lane that is partly outside, where words are looked at one by
-one, or manuals do not say.
+Lanes outside load zeros, to LDS as well, and store nothing. What a descriptor says besides is a fault, but that of
+scratch on gfx10, in which words of the lanes lie beside one another; so is a lane that is partly outside, where words
+are looked at one by one, or manuals do not say.
 
 Sources: AMD, "RDNA 2 Instruction Set Architecture", 8.1.5; "RDNA3", 9.4 and table 43; "RDNA4", 9.4; "AMD Instinct MI300
 Instruction Set Architecture", 9.1.5 (descriptors, addresses, range checking); the kernel's ``gc_*_sh_mask.h`` and
-LLVM, "User Guide for AMDGPU Backend", "Relaxed Buffer OOB Mode" (offsets do not wrap).
+LLVM, "User Guide for AMDGPU Backend", "Relaxed Buffer OOB Mode" (offsets do not wrap); ``ROCm/rocm-systems``, pull
+request 10928 (zeros in LDS, as a gfx950 was seen to store).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ...engine import I64, Emitter, InstructionSet, Operation, Shape, Space, Typ
 from ...engine.handlers import Semantics
 from ..architecture import Architecture
 from .atomics import memory_atomics
-from .memory import counters, moves
+from .memory import counters, moves, to_shared
 
 _BASE: Final = (1 << 48) - 1
 _STRIDE: Final = 0x3FFF
@@ -43,6 +44,9 @@ def add(to: InstructionSet, arch: Architecture) -> None:
     for name, make in moves(arch):
         shape = dataclasses.replace(make(Space.GLOBAL), bounded=True)
         to.memory(f"buffer_{name}", shape, _place(arch, shape), sources)
+    for name, make in to_shared(arch) if arch.generation <= 10 else ():
+        shape = dataclasses.replace(make(Space.GLOBAL), bounded=True)
+        to.memory(f"buffer_{name}.lds", shape, _place(arch, shape), [*sources, scalar()])
     for name, atomic in memory_atomics(arch).items():
         for returns in (False, True):
             counter, also = counters(arch, Space.GLOBAL, store=not returns)

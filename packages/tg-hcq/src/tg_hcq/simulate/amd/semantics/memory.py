@@ -9,6 +9,8 @@ Backend", "Memory Model".
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 
 from ...engine import (
@@ -35,6 +37,11 @@ def add(to: InstructionSet, arch: Architecture) -> None:
         to.memory(f"global_{name}", make(Space.GLOBAL), _based, [either(I64), either()])
         to.memory(f"flat_{name}", make(Space.GENERIC), _based, [either(I64), either()])
         to.memory(f"scratch_{name}", make(Space.SCRATCH), _private, [either(), scalar()])
+    if arch.generation == 9:
+        for name, make in to_shared(arch):
+            there = name.replace("load_", "load_lds_")
+            to.memory(f"global_{there}", make(Space.GLOBAL), _based, [either(I64), either(), scalar()])
+            to.memory(f"scratch_{there}", make(Space.SCRATCH), _private, [either(), scalar(), scalar()])
     for name, atomic in memory_atomics(arch).items():
         for space, prefix in ((Space.GLOBAL, "global"), (Space.GENERIC, "flat")):
             for returns in (False, True):
@@ -44,6 +51,27 @@ def add(to: InstructionSet, arch: Architecture) -> None:
                     returns=returns, modify=atomic.modify, operands=atomic.operands,
                 )  # fmt: skip
                 to.memory(f"{prefix}_atomic_{name}{'.rtn' if returns else ''}", shape, _based, [either(I64), either()])
+
+
+def to_shared(arch: Architecture) -> Iterator[tuple[str, Callable[[Space], Shape]]]:
+    """Loads to LDS. Words of the lanes lie beside one another, three of gfx950 in the room of four; less is extended.
+
+    The first lies where M0 and the instruction say, whose constant counts in both memories.
+
+    Sources: AMD, "AMD Instinct CDNA4 Instruction Set Architecture", 9.1.9 "Memory Buffer Load to LDS"; LLVM,
+    "User Guide for AMDGPU Backend", ``llvm.amdgcn.global.load.lds``, and ``SITargetLowering::getTgtMemIntrinsic`` (a
+    word is stored).
+    """
+    sizes = (1, 2, 4, 12, 16) if arch.has("GFX950Insts") else (1, 2, 4)
+    for name, make in moves(arch):
+        shape = make(Space.GLOBAL)
+        if shape.operation is Operation.LOAD and shape.nbytes in sizes and shape.half is Half.NEITHER:
+            yield name, functools.partial(_to_slots, make)
+
+
+def _to_slots(make: Callable[[Space], Shape], space: Space) -> Shape:
+    shape = make(space)
+    return dataclasses.replace(shape, slot=4 if shape.nbytes <= 4 else 16)
 
 
 def counters(arch: Architecture, space: Space, store: bool) -> tuple[int, int]:
