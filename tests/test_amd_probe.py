@@ -98,6 +98,20 @@ def _break_shared(patch: Patch) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [(["--help"], 0, "an entry of DEV"), (["--out"], 2, "--out"), (["a b"], 2, "DEV entry 'a b'"),
+     (["CPU"], 2, "CPU is no card of AMD's")],
+)  # fmt: skip
+def test_it_tells_its_usage(
+    arguments: list[str], status: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        amd_probe.main(arguments)
+    said = capsys.readouterr()
+    assert end.value.code == status and told in said.out + said.err and "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
     "broken",
     [
         _break_version,

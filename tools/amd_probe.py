@@ -9,6 +9,7 @@ It prints a line a step, and writes one file to send: versions, the topology, an
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
 import sys
@@ -25,7 +26,7 @@ from tg_hcq.amd.kfd.topology import nodes
 from tg_hcq.amd.process import process_of
 from tg_hcq.core.allocator import HOST_OPTIONS
 from tg_hcq.core.system import system_for
-from tg_runtime import BufferOptions, DevEntry
+from tg_runtime import BufferOptions, DevEntry, DevSyntaxError
 from tg_runtime.compilers import llvm
 from tg_runtime.compilers.amdgpu import AMDGPUCompiler
 from tg_runtime.device.dev import parse_dev
@@ -258,8 +259,17 @@ def run(entry: DevEntry, told: Callable[[str], None] = print) -> dict[str, objec
 
 def main(arguments: list[str]) -> int:
     """Runs the probe and writes its file; the exit status is 1 if a step differed."""
-    entry = parse_dev(arguments[0] if arguments else "AMD")[0]
-    out = Path(arguments[1] if len(arguments) > 1 else "amd_probe.json")
+    parser = argparse.ArgumentParser(prog="python -m tools.amd_probe", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("card", nargs="?", default="AMD", help="an entry of DEV: AMD, KFD:1+AMD, MOCKKFD+AMD::gfx1100")
+    parser.add_argument("file", nargs="?", default="amd_probe.json", type=Path, help="what is to be sent")
+    chosen = parser.parse_args(arguments)
+    try:
+        entry = parse_dev(chosen.card)[0]
+    except DevSyntaxError as error:
+        parser.error(str(error))
+    if entry.device != "AMD":
+        parser.error(f"{entry} is no card of AMD's")
+    out: Path = chosen.file
     facts = run(entry)
     out.write_text(json.dumps(facts, indent=1, default=str), encoding="utf-8")
     print(f"{out}: send this file with what you say about it")
