@@ -40,8 +40,7 @@ PASSES = {
     ),
     "lowering to loops": ("tg_codegen.nest.lower:lower",),
     "planning": (
-        "tg_codegen.nest.parts:stated", "tg_codegen.plan.heuristic:heuristic", "tg_codegen.plan.heuristic:applied",
-        "tg_codegen.plan.pipeline_rows:proposed",
+        "tg_codegen.nest.parts:stated", "tg_codegen.plan.heuristic:heuristic", "tg_codegen.plan.draft:Draft.take",
     ),
     "emitting": ("tg_codegen.emit.kernel:emit",),
     "rewriting": ("tg_codegen.rewrite.rules.pipeline:full_rewrite",),

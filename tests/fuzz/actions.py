@@ -20,16 +20,17 @@ from math import isfinite, prod
 import numpy as np
 
 from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret, parse_action
-from tg_codegen.compile import in_order
 from tg_codegen.ir.matrix import AVX2_DOTS, AVX512_DOTS
 from tg_codegen.ir.uop import UOps
 from tg_codegen.machine.renderer import Renderer
+from tg_codegen.nest.interior import masks
 from tg_codegen.nest.kernel import Kernel
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.parts import stated
 from tg_codegen.nest.spec import Kind, NodeOp
 from tg_codegen.plan.actions import KernelAction, loads_of, reductions_of
+from tg_codegen.plan.draft import in_order
 from tg_codegen.plan.heuristic import applied
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
@@ -313,7 +314,9 @@ def some_action(kernel: Kernel, draw: Draw, gpu: bool) -> str:
     if draw.random() < (0.4 if kernel.untouched else 0.04):
         blocks = f"row_blocks({draw.choice((1, 2, 3, 4, 8, 0, 99))})"
         marks = [f"mark({axis.name}, {draw.choice(('THREAD', 'THREAD', 'UPCAST'))})" for axis in kernel.shared]
-        likely = [blocks, *marks] if kernel.scratch else ["reuse_row_values()", "split_concat()", *marks]
+        reduced = [axis.name for axis in kernel.whole.axes if axis.kind is Kind.REDUCE]
+        cut = [f"cut_dimension({name}, {draw.choice((2, 3, 4, 8, 99))})" for name in reduced]
+        likely = [blocks, *cut, *marks] if kernel.scratch else ["reuse_row_values()", "split_concat()", *cut, *marks]
         return draw.choice(likely if draw.random() < 0.9 else ["reuse_row_values()", "split_concat()", blocks])
     number = draw.randrange(len(kernel.every_part))
     text = loop_action(kernel.every_part[number], draw, gpu)
@@ -348,6 +351,8 @@ def loop_action(nest: Nest, draw: Draw, gpu: bool) -> str:
         f"split_reduction({draw.randrange(len(reductions_of(nest)) + 1)}, {place})",
         f"stream({draw.randint(-1, len(nest.buffers))})", f"prefetch({number}, {draw.choice((1, 16, 64, -5))})",
         *(f"foresee({name}, {draw.choice((1, 3, 0, -2))})",) * (6 if gathers else 1),
+        *(f"partition({name}, {draw.choice((0, 4, 99, -1))})",) * (4 if next(masks(nest), None) is not None else 1),
+        *(f"roll({name})",) * (12 if any(s.node.op is NodeOp.REDUCE for s in nest.stages) else 1),
     ))  # fmt: skip
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from tg_codegen import ProgramSpec, Renderer, compile_ast
-from tg_codegen.compile import in_order
 from tg_codegen.emit.kernel import emit
 from tg_codegen.ir.uop import UOp
 from tg_codegen.ir.verify import verify
 from tg_codegen.machine.limits import MAX_UOPS, accumulators, broken_limits
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
+from tg_codegen.plan.draft import in_order
 from tg_codegen.plan.heuristic import applied
 from tg_codegen.plan.vocabulary import parse_action
 from tg_codegen.rewrite.rules import rewrites

@@ -11,13 +11,15 @@ import pytest
 
 from tg_codegen import ActionError, Target, interpret, linearize
 from tg_codegen.emit.kernel import emit_nest
-from tg_codegen.nest.dimensions import quotients
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
+from tg_codegen.nest.parts import stated
 from tg_codegen.nest.spec import Kind, NodeOp
 from tg_codegen.nest.text import print_nest
 from tg_codegen.plan.actions import Convert, Prefetch, apply
 from tg_codegen.plan.cpu.planner import cpu_loops
+from tg_codegen.plan.cut_dimension import proposed, quotients
+from tg_codegen.plan.heuristic import applied
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -45,6 +47,12 @@ def case(value: LazyOp, inputs: tuple[Array, ...], want: Array) -> Case:
     shape = tuple(value.shape)
     sizes = [BufferArg(F32, want.size), *(BufferArg(dtypes.from_name(x.dtype.name), x.size) for x in inputs)]
     return Case(A.sink((A.store(0, ST(shape), value),), tuple(sizes)), inputs, want)
+
+
+def cut(ast: LazyOp) -> Nest:
+    """The loops of a kernel whose dimensions are cut where that is proposed."""
+    kernel = stated(lower(ast))
+    return applied(kernel, [*proposed(kernel, CPU)]).parts[0]
 
 
 def digits(rows: int, n: int, block: int, split: bool) -> tuple[LazyOp, Array, Array]:
@@ -131,19 +139,20 @@ def check(nest: Nest, made: Case, target: Target) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_values(name: str) -> None:
     made = CASES[name]()
-    nest = lower(made.ast)
-    check(nest, made, Target())
+    nest = cut(made.ast)
+    for plain in (nest, lower(made.ast)):
+        check(plain, made, Target())
     for target in (CPU, GPU):
         check(apply(nest, cpu_loops(nest, target)), made, target)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_index_is_linear(name: str) -> None:
-    assert quotients(lower(CASES[name]().ast)) == []
+    assert quotients(cut(CASES[name]().ast)) == []
 
 
 def reduced(made: Case) -> list[int]:
-    return [int(a.extent) for a in lower(made.ast).axes if a.kind is Kind.REDUCE]
+    return [int(a.extent) for a in cut(made.ast).axes if a.kind is Kind.REDUCE]
 
 
 def test_the_parts() -> None:
@@ -155,7 +164,7 @@ def test_the_parts() -> None:
 
 
 def test_lanes_are_neighbours_and_masks_are_gone() -> None:
-    nest = lower(product(9, 96, 32, True).ast)
+    nest = cut(product(9, 96, 32, True).ast)
     uops = linearize(emit_nest(apply(nest, cpu_loops(nest, CPU)), CPU))
     loads = [u for u in uops if u.op.name == "LOAD"]
     assert all(len(u.src) == 2 for u in loads), "no load is masked"
@@ -166,8 +175,8 @@ def test_lanes_are_neighbours_and_masks_are_gone() -> None:
 @pytest.mark.parametrize("rows", [32, 33, 39])
 def test_scales_of_few_bits_are_widened_in_vectors(rows: int, dtype: DType) -> None:
     made = product(rows, 32 * 18, 32, True, dtype)
-    actions = cpu_loops(lower(made.ast), CPU)
-    nest = apply(lower(made.ast), actions)
+    actions = cpu_loops(cut(made.ast), CPU)
+    nest = apply(cut(made.ast), actions)
     assert sum(isinstance(action, Convert) for action in actions) == 1
     casts = [u for u in linearize(emit_nest(nest, CPU)) if u.op is Ops.CAST]
     casts = [u for u in casts if u.src[0].dtype.scalar() is dtype]
@@ -179,11 +188,11 @@ def test_scales_of_few_bits_are_widened_in_vectors(rows: int, dtype: DType) -> N
 def test_a_scale_that_is_converted_at_no_cost_stays_where_it_is() -> None:
     made = product(32, 32 * 18, 32, True, dtypes.float16)
     free = replace(CPU, cpu=replace(CPU.cpu, conversion=0.0))
-    assert not any(isinstance(action, Convert) for action in cpu_loops(lower(made.ast), free))
+    assert not any(isinstance(action, Convert) for action in cpu_loops(cut(made.ast), free))
 
 
 def test_the_next_tile_is_fetched_where_a_matrix_is_large() -> None:
-    few, many = (lower(product(rows, 320, 32, True, dtypes.float16).ast) for rows in (8, 400))
+    few, many = (cut(product(rows, 320, 32, True, dtypes.float16).ast) for rows in (8, 400))
     assert not any(isinstance(action, Prefetch) for action in cpu_loops(few, CPU))
     actions = cpu_loops(many, CPU)
     nest = apply(many, actions)
@@ -195,13 +204,13 @@ def test_the_next_tile_is_fetched_where_a_matrix_is_large() -> None:
 @pytest.mark.parametrize("tiles", [1, 7, 700])
 def test_the_tile_is_fetched_so_many_bytes_ahead(tiles: int) -> None:
     target = replace(CPU, cpu=replace(CPU.cpu, tile_ahead_bytes=640 * tiles))
-    nest = lower(product(400, 320, 32, True, dtypes.float16).ast)
+    nest = cut(product(400, 320, 32, True, dtypes.float16).ast)
     found = [action for action in cpu_loops(nest, target) if isinstance(action, Prefetch)]
     assert found == [Prefetch(0, 640 * tiles)]
 
 
 def test_conversions_that_are_not() -> None:
-    nest = lower(product(8, 96, 32, True).ast)
+    nest = cut(product(8, 96, 32, True).ast)
     with pytest.raises(ActionError, match="other users than one conversion"):
         parse_loop("convert(0, i0)").apply(nest)
     with pytest.raises(ActionError, match="loads"):
@@ -209,14 +218,14 @@ def test_conversions_that_are_not() -> None:
 
 
 def test_alternating_digits_are_dealt_from_whole_vectors() -> None:
-    nest = lower(product(32, 32 * 18, 32, False).ast)
+    nest = cut(product(32, 32 * 18, 32, False).ast)
     uops = linearize(emit_nest(apply(nest, cpu_loops(nest, CPU)), CPU))
     assert {u.src[0].arg: u.dtype.count for u in uops if u.op.name == "LOAD"} == {1: 8, 2: 8, 3: 1}
     assert not any(u.op.name == "VECTORIZE" for u in uops), "nothing is put together lane by lane"
 
 
 def test_rows_share_what_they_have_in_common() -> None:
-    nest = lower(product(32, 32 * 18, 32, True, dtypes.float16).ast)
+    nest = cut(product(32, 32 * 18, 32, True, dtypes.float16).ast)
     tiled = apply(nest, cpu_loops(nest, CPU))
     assert [a.extent for a in tiled.axes if a.kind is Kind.ROWS] == [4], "as registers allow"
     loads = [u for u in linearize(emit_nest(tiled, CPU)) if u.op.name == "LOAD" and u.src[0].arg == 1]
@@ -226,7 +235,7 @@ def test_rows_share_what_they_have_in_common() -> None:
 @pytest.mark.parametrize("name", ["halves of blocks", "alternating digits", "two levels", "two halves"])
 def test_a_strict_order_is_that_of_the_whole_dimension(name: str) -> None:
     made = CASES[name]()
-    nest = lower(made.ast)
+    nest = cut(made.ast)
     planned = []
     for target in (Target(), replace(CPU, strict=True)):
         memory = [bytearray(made.want.size * 4), *(bytearray(x.tobytes()) for x in made.inputs)]
@@ -240,7 +249,7 @@ def test_what_does_not_divide_is_left() -> None:
     x = ST((35, 1)).expand((35, 2)).reshape((70,)).shrink(((0, 69),))
     ast = A.sink((A.store(0, ST((1,)), A.reduce(A.load(1, F32, x), Ops.ADD, (0,))),),
                  (BufferArg(F32, 1), BufferArg(F32, 35)))
-    nest = lower(ast)
+    nest = cut(ast)
     assert [a.extent for a in nest.axes] == [69]
     assert len(quotients(nest)) == 1
     values = np.arange(35, dtype=np.float32)
@@ -258,6 +267,6 @@ def test_every_reduction_of_the_dimension_is_cut() -> None:
     values, scales = rng.uniform(1, 2, n).astype(np.float32), rng.uniform(1, 2, n // 16).astype(np.float32)
     made = Case(A.sink(stores, (BufferArg(F32, 1), BufferArg(F32, n), BufferArg(F32, n // 16))), (values, scales),
                 np.array(values.max() + (values * scales.repeat(16)).sum()))
-    nest = lower(made.ast)
+    nest = cut(made.ast)
     assert [len(n.arg[1]) for n in nest.nodes() if n.op is NodeOp.REDUCE] == [2, 2]
     check(apply(nest, cpu_loops(nest, CPU)), made, CPU)

@@ -15,9 +15,9 @@ from tg_codegen import ActionError, ProgramSpec, Renderer, Target, compile_ast, 
 from tg_codegen.fallback import fallbacks
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.machine.limits import MAX_STACK_BYTES, broken_limits
-from tg_codegen.nest.kernel import Kernel
 from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Action, Mark, Share, Split
+from tg_codegen.plan.draft import Draft
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.render.wgsl import WGSLRenderer
@@ -44,11 +44,11 @@ def runs(spec: ProgramSpec, rows: int = 6, columns: int = 10) -> bool:
 
 def plans(monkeypatch: pytest.MonkeyPatch, *actions: Action | Exception) -> None:
     """Makes the heuristic plan these actions, or fail."""
-    def heuristic(kernel: Kernel, target: Target) -> list[Action]:
+    def heuristic(draft: Draft, target: Target) -> None:
         for action in actions:
             if isinstance(action, Exception):
                 raise action
-        return [action for action in actions if isinstance(action, Action)]
+            draft.take([action])
 
     monkeypatch.setattr("tg_codegen.compile.heuristic", heuristic)
 

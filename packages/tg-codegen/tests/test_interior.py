@@ -12,8 +12,10 @@ from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.nest.interior import LEAST_INTERIOR, interior
 from tg_codegen.nest.lower import lower
+from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Split, apply
+from tg_codegen.plan.code_copies import proposed
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -35,7 +37,12 @@ def padded(rows: int, before: int, after: int) -> LazyOp:
 
 
 def kernel(rows: int, before: int, after: int) -> UOp:
-    return emit_nest(lower(padded(rows, before, after)), Target(vector_bytes=16, registers=16))
+    return emitted(lower(padded(rows, before, after)))
+
+
+def emitted(nest: Nest) -> UOp:
+    """The loops of a nest, partitioned where that is proposed."""
+    return emit_nest(apply(nest, [*proposed(nest)]), Target(vector_bytes=16, registers=16))
 
 
 def parts(sink: UOp) -> int:
@@ -84,7 +91,7 @@ def test_rows_count_not_tiles_of_them() -> None:
     (root,) = (root for root, row in nest.roots.items() if row.extent == 40)
     name = next(axis.name for axis in nest.axes if axis.root is root)
     tiled = apply(nest, [Split(name, 4, Kind.UPCAST)])
-    sink = emit_nest(tiled, Target(vector_bytes=16, registers=16))
+    sink = emitted(tiled)
     gated = [u for u in sink.toposort() if u.op is UOps.LOAD and len(u.src) > 2]
     plain = [u for u in sink.toposort() if u.op is UOps.LOAD and len(u.src) == 2 and u.src[0].arg == 1]
     assert len(plain) >= 4 and len(gated) <= 4, "the tiles inside read without conditions"
@@ -93,6 +100,7 @@ def test_rows_count_not_tiles_of_them() -> None:
 def test_only_bounds_make_an_interior(monkeypatch: pytest.MonkeyPatch) -> None:
     nest = lower(padded(60, 3, 3))
     (root,) = (root for root, row in nest.roots.items() if row.extent == 66)
-    for mask, want in ((root < 60, (0, 60)), (root >= 4, (4, 66)), (root.eq(65), None), (root.ne(65), None)):
+    bounds, others = ((root < 60, (0, 60)), (root >= 4, (4, 66)), (root < 0, (0, 0))), (root.eq(65), root.ne(65))
+    for mask, want in (*bounds, *((other, None) for other in others)):
         monkeypatch.setattr("tg_codegen.nest.interior.masks", lambda nest, mask=mask: {mask})
         assert interior(nest, root) == want, mask

@@ -23,7 +23,6 @@ from typing import Any
 
 import pytest
 
-from tg_codegen.compile import in_order
 from tg_codegen.emit.kernel import emit
 from tg_codegen.ir.bounds import Bounds
 from tg_codegen.ir.text import parse, parse_constant, print_uops
@@ -37,6 +36,7 @@ from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
 from tg_codegen.nest.text import parse_kernel, print_kernel
 from tg_codegen.plan.actions import Action, In
+from tg_codegen.plan.draft import in_order
 from tg_codegen.plan.heuristic import applied
 from tg_codegen.plan.vocabulary import ACTIONS
 from tg_codegen.plan.vocabulary import parse_action as parse_action

@@ -36,7 +36,7 @@ from tg_codegen.nest.parts import stated
 from tg_codegen.nest.spec import Kind
 from tg_codegen.nest.text import parse_kernel, print_kernel, print_nest
 from tg_codegen.plan.actions import LoopAction, apply
-from tg_codegen.plan.heuristic import applied, heuristic, loop_actions
+from tg_codegen.plan.heuristic import applied, before_emission, loop_actions
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -636,7 +636,7 @@ def test_a_parallel_loop_of_a_variable_extent_has_a_dimension_of_its_own() -> No
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel_is_its_text(name: str, target: Target) -> None:
     kernel = stated(lower(CASES[name]().ast))
-    kernel = applied(kernel, heuristic(kernel, target))
+    kernel = applied(kernel, before_emission(kernel, target))
     again = parse_kernel(print_kernel(kernel))
     assert print_kernel(again) == print_kernel(kernel)
     assert emit(again, target) is emit(kernel, target)

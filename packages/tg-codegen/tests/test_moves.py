@@ -53,6 +53,20 @@ def lookup(rows: int, width: int) -> LazyOp:
     return A.sink((A.store(0, ST((rows, width)), value),), sizes)
 
 
+def padded(rows: int, columns: int) -> LazyOp:
+    x = A.load(1, F32, ST((rows, columns)).pad(((2, 2), (0, 0))))
+    return A.sink((A.store(0, ST((rows + 4, columns)), x),), (
+        BufferArg(F32, (rows + 4) * columns), BufferArg(F32, rows * columns)))
+
+
+def scaled(blocks: int, width: int) -> LazyOp:
+    """A sum of numbers, each block of which has a factor."""
+    n = blocks * width
+    factors = A.load(2, F32, ST((blocks, 1)).expand((blocks, width)).reshape((n,)))
+    total = A.reduce(A.alu(Ops.MUL, A.load(1, F32, ST((n,))), factors), Ops.ADD, (0,))
+    return A.sink((A.store(0, ST((1,)), total),), tuple(BufferArg(F32, size) for size in (1, n, blocks)))
+
+
 CASES = [
     (product(64, 64, 1024, I8, I32), CPU, ()),
     (product(64, 64, 1024, I8, I32), CPU, ("split(i1, 16, VECTOR)",)),
@@ -62,6 +76,10 @@ CASES = [
     (softmax(64, 1024), CPU, ("split(r0, 8, LANES)",)),
     (softmax(64, 1024), CPU, ("reuse_row_values()",)),
     (lookup(64, 64), CPU, ()),
+    (padded(64, 8), CPU, ()),
+    (scaled(8, 32), CPU, ()),
+    (product(64, 64, 1024, F32, F32), CPU, (
+        "split(i0, 4, UPCAST)", "split(r0, 256, REDUCE)", "split_reduction(0, -)")),
 ]
 
 

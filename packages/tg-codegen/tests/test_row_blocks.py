@@ -15,7 +15,7 @@ from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
 from tg_codegen.nest.text import parse_kernel, print_kernel
 from tg_codegen.plan.actions import ActionError
-from tg_codegen.plan.heuristic import applied, heuristic
+from tg_codegen.plan.heuristic import applied, before_emission
 from tg_codegen.plan.reuse_row_values import ReuseRowValues
 from tg_codegen.plan.row_blocks import RowBlocks, block_size, proposed
 from tg_codegen.render.llvm import LLVMRenderer
@@ -94,7 +94,7 @@ def test_a_softmax_between_products_has_each_exponential_once(keys: int, once: b
     shape = (2, 64, keys, 8)
     target = Target(vector_bytes=32, registers=16, threads=2, l2_bytes=1 << 20)
     ast = weighted(*shape, attention=True)
-    actions = heuristic(stated(lower(ast)), target)
+    actions = before_emission(stated(lower(ast)), target)
     assert (ReuseRowValues() in actions) is once
     spec = compile_ast(ast, LLVMRenderer(target))
     assert len({b.slot for b in spec.buffers}) == 4 and not spec.fallback
@@ -140,7 +140,7 @@ def test_rows_in_blocks_are_all_done_once_and_divided_among_threads(rows: int, t
     target = Target(vector_bytes=32, threads=threads, l2_bytes=16384)
     kernel = stated(lower(weighted(1, rows, 32, 4)))
     assert kernel.block == 1 and not kernel.last and upper(kernel.shared[-1].extent) == rows
-    split = applied(kernel, heuristic(kernel, target))
+    split = applied(kernel, before_emission(kernel, target))
     full = upper(split.shared[-1].extent)
     left = rows - full * split.block
     assert split.block >= 8 and 0 <= left < split.block and bool(left) == bool(split.last)
@@ -214,7 +214,7 @@ def test_what_the_heuristic_chose_is_replayed_from_its_text(rows: int, threads: 
 def test_a_kernel_in_parts_is_its_text(shape: tuple[int, int, int, int], planned: bool) -> None:
     target = Target(vector_bytes=32, threads=2, l2_bytes=4096)
     kernel = stated(lower(weighted(*shape)))
-    kernel = applied(kernel, heuristic(kernel, target) if planned else [RowBlocks(5)])
+    kernel = applied(kernel, before_emission(kernel, target) if planned else [RowBlocks(5)])
     again = parse_kernel(print_kernel(kernel))
     assert print_kernel(again) == print_kernel(kernel)
     assert (again.shared, again.block, again.scratch) == (kernel.shared, kernel.block, kernel.scratch)
@@ -251,10 +251,10 @@ def powers(dtype: DType, dear: int, rows: int = 64, columns: int = 1024) -> Lazy
 def test_narrow_values_are_kept_where_that_saves_more_than_conversions(dtype: DType) -> None:
     target = Target(vector_bytes=64, registers=32, l2_bytes=1 << 20)
     free, dear = (replace(target, cpu=replace(target.cpu, conversion=by)) for by in (0.001, 1000.0))
-    kept = {machine: any("reuse" in str(a) for a in heuristic(stated(lower(powers(dtype, 4))), machine))
+    kept = {machine: any("reuse" in str(a) for a in before_emission(stated(lower(powers(dtype, 4))), machine))
             for machine in (free, dear)}  # fmt: skip
     assert kept == {free: True, dear: dtype is F32}
-    assert not any("reuse" in str(a) for a in heuristic(stated(lower(negated(dtype))), free))
+    assert not any("reuse" in str(a) for a in before_emission(stated(lower(negated(dtype))), free))
 
 
 def negated(dtype: DType) -> LazyOp:

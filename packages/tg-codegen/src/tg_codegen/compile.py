@@ -1,8 +1,8 @@
 """From a kernel AST to a rendered program, in one straight line.
 
-A kernel is lowered to loops, actions change them, the loops are emitted as structured UOps, actions on these overlap
-loops over rows, rewriting makes what the language can say, and the result is put in order and rendered. Which actions
-is the heuristic's choice, the search's (:mod:`tg_codegen.search.beam`), or the caller's.
+A kernel is lowered to loops; a list of actions is taken on it, first on its loops, then on the structured UOps that
+they are emitted as; rewriting makes what the language can say, and the result is put in order and rendered. Which
+actions is the heuristic's choice, the search's (:mod:`tg_codegen.search.beam`), or the caller's.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from .nest.lower import lower
 from .nest.nest import Nest
 from .nest.parts import stated
 from .nest.spec import READS, NodeOp
-from .plan import pipeline_rows
-from .plan.actions import Action, ActionError, KernelAction, StructureAction, noting
-from .plan.heuristic import applied, heuristic
+from .plan.actions import Action, noting
+from .plan.draft import Draft
+from .plan.heuristic import heuristic
 from .rewrite.rules import full_rewrite
 from .rewrite.rules.legalize import unread
 
@@ -75,13 +75,15 @@ def planned(kernel: Kernel, renderer: Renderer, name: str | None = None) -> Prog
     Raises:
       EmitError: if the actions do not fit together, or the kernel is beyond the machine's limits.
     """
-    target = renderer.target
-    actions = heuristic(kernel, target)
-    spec = render_kernel(kernel, renderer, actions, name, pipelined=True)
-    while (smaller := with_less(spec, target)) is not None:
-        target, less = smaller, heuristic(kernel, smaller)
-        if less != actions:
-            actions, spec = less, render_kernel(kernel, renderer, less, name, pipelined=True)
+    target: Target | None = renderer.target
+    draft, spec = begun(kernel, renderer), None
+    while target is not None:
+        with noting(draft.actions):
+            heuristic(draft, target)
+            if spec is None or spec.actions != tuple(map(str, draft.actions)):
+                spec = rendered(draft, renderer, name)
+        target, draft = with_less(spec, target), begun(kernel, renderer)
+    assert spec is not None, "the heuristic is asked at least once"
     broken = broken_limits(spec, renderer)
     if broken:
         with noting(spec.actions):
@@ -99,9 +101,8 @@ def with_less(spec: ProgramSpec, target: Target) -> Target | None:
 
 
 def render_kernel(
-    kernel: Kernel, renderer: Renderer, actions: Sequence[Action] = (), name: str | None = None, *,
-    pipelined: bool = False,
-) -> ProgramSpec:  # fmt: skip
+    kernel: Kernel, renderer: Renderer, actions: Sequence[Action] = (), name: str | None = None
+) -> ProgramSpec:
     """Renders a kernel changed by ``actions``.
 
     Args:
@@ -109,22 +110,35 @@ def render_kernel(
       renderer: the language and machine.
       actions: what is done to it, in order: first what changes its loops, then what changes their structured form.
       name: the function's name; by default one that tells the loops.
-      pipelined: whether actions on the structured form are added where :mod:`tg_codegen.plan.pipeline_rows` says so.
 
     Raises:
       ActionError: if an action does not fit the kernel.
       EmitError: if the actions do not fit together.
     """
-    require_images(kernel.whole, renderer)
+    draft = begun(kernel, renderer)
     with noting(actions):
-        loops, walks = in_order(actions)
-        kernel = applied(kernel, loops)
-        sink = emit(kernel, renderer.target)
-        if pipelined:
-            walks += pipeline_rows.proposed(sink)
-        for action in walks:
-            sink = action.apply(sink)
-        uops = with_every_param(linearize(full_rewrite(sink, renderer)), kernel.whole, renderer)
+        draft.take(actions)
+        return rendered(draft, renderer, name)
+
+
+def begun(kernel: Kernel, renderer: Renderer) -> Draft:
+    """A kernel on which no action was taken yet.
+
+    Raises:
+      EmitError: if it reads or writes an image, and the language has none.
+    """
+    require_images(kernel.whole, renderer)
+    return Draft(kernel, renderer.target, emit)
+
+
+def rendered(draft: Draft, renderer: Renderer, name: str | None = None) -> ProgramSpec:
+    """The program of a kernel on which all actions were taken.
+
+    Raises:
+      EmitError: if the actions do not fit together.
+    """
+    kernel = draft.kernel
+    uops = with_every_param(linearize(full_rewrite(draft.sink, renderer)), kernel.whole, renderer)
     name = name or kernel_name(kernel.outline)
     global_size, local_size = launch_sizes(kernel.parts[0], renderer.target)
     return ProgramSpec(
@@ -137,26 +151,8 @@ def render_kernel(
         local_size=local_size,  # type: ignore[arg-type]
         threads=renderer.target.threads if kernel.threaded else 1,
         estimates=estimate(kernel.whole),
-        actions=tuple(map(str, (*loops, *walks))),
+        actions=tuple(map(str, draft.actions)),
     )
-
-
-def in_order(actions: Sequence[Action]) -> tuple[list[KernelAction], list[StructureAction]]:
-    """The actions that come before a kernel is emitted, and those that come after.
-
-    Raises:
-      ActionError: if one of the former stands behind one of the latter.
-    """
-    loops: list[KernelAction] = []
-    walks: list[StructureAction] = []
-    for action in actions:
-        if isinstance(action, StructureAction):
-            walks.append(action)
-        elif not isinstance(action, KernelAction) or walks:
-            raise ActionError(f"{action}: comes before the actions on the structured form of the kernel")
-        else:
-            loops.append(action)
-    return loops, walks
 
 
 def require_images(nest: Nest, renderer: Renderer) -> None:

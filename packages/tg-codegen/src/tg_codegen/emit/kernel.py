@@ -17,7 +17,7 @@ from ..nest.nest import Axis, Nest
 from ..nest.spec import GRID, Kind
 from .emitter import Emitter, arguments, parameters
 from .launch import launch
-from .outputs import idle_copies, serial_loops
+from .outputs import loops_around
 from .scope import Block
 from .symbols import Symbols
 
@@ -120,7 +120,7 @@ class KernelEmitter:
             before = len(block.effects)
             place = launch(part, self.target, self.symbols)
             emitter = Emitter(part, self.target, self.symbols, place, tuple(params), block)
-            emitter.run([*serial_loops(part), *idle_copies(part)])
+            emitter.run(loops_around(part))
             slot = part.stores[0].slot
             if slot in self.kernel.scratch:
                 params[slot] = UOp(UOps.AFTER, params[slot].dtype, (params[slot], *block.effects[before:]))

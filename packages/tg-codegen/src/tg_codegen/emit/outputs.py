@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tg_shape import Expr, Variable, coefficient, sint
+from tg_shape import Expr, Variable, sint
 
 from ..ir.uop import UOp
 from ..nest.nest import Axis, Nest, Store
-from ..nest.spec import SERIAL_OUTPUT, Kind, NodeOp
+from ..nest.spec import SERIAL_OUTPUT, Kind
 from .scope import Context
 from .tiles import TransposedTile
 from .updates import Updates
@@ -79,21 +79,7 @@ class Outputs:
         return alone
 
 
-def serial_loops(nest: Nest) -> list[Axis]:
-    """The loops that are opened one by one around the stores, outermost first."""
-    return [a for a in nest.axes if a.kind in SERIAL_OUTPUT]
-
-
-def idle_copies(nest: Nest) -> list[Axis]:
-    """Unrolled output loops whose copies gain nothing, as serial loops around the stores.
-
-    Copies keep accumulators in registers, or are neighbours in memory. Where all accumulators lie in scratch when the
-    outputs are written, other copies only make the code long, which is slow to compile.
-    """
-    staged = {stage.node for stage in nest.stages}
-    reductions = [node for node in nest.nodes() if node.op is NodeOp.REDUCE]
-    if not reductions or any(node not in staged for node in reductions):
-        return []
-    near = {root for store in nest.stores for root in store.roots if coefficient(store.index, root) == 1}
-    copies = [a for a in nest.axes if a.kind is Kind.UPCAST and a.root not in near]
-    return [replace(a, kind=Kind.LOOP) for a in copies]
+def loops_around(nest: Nest) -> list[Axis]:
+    """The loops that are opened one by one around the stores: serial ones, outermost first, and rolled ones."""
+    rolled = [replace(a, kind=Kind.LOOP) for a in nest.axes if a.name in nest.rolled]
+    return [*(a for a in nest.axes if a.kind in SERIAL_OUTPUT), *rolled]

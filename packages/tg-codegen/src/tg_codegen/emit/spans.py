@@ -1,27 +1,20 @@
 """Spans: the copies in which one loop is emitted.
 
 The last iteration of a loop may be partial: what is inside of it leaves the dimension. It is a copy by itself, so that
-in all others nothing has to be tested. A loop whose middle part needs no masks is cut there, too.
+in all others nothing has to be tested. A loop that is partitioned is cut where its interior begins and ends, too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tg_shape import Variable, sint
+from tg_shape import sint
 
 from ..nest.env import Env
-from ..nest.interior import LEAST_INTERIOR, interior, settled
+from ..nest.interior import interior
 from ..nest.nest import Axis
-from ..nest.spec import Kind
 from .domain import IterationDomain
 from .index import below
-
-RIM = 4
-"""Iterations outside of an interior, at the most, that are copies of the code, in each of which masks are known.
-
-More copies make a kernel long and not faster: the interior does most of the work on any machine.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +38,8 @@ class Spans:
 
     def __init__(self, domain: IterationDomain) -> None:
         self.domain = domain
-        self._interiors: dict[Variable, tuple[tuple[int, int] | None, bool]] = {}
-        self._parted: Variable | None = None
+        self._copies = dict(domain.nest.partitions)
+        self._interiors = {name: interior(domain.nest, domain.by_name[name].root) for name in self._copies}
 
     def of(self, axis: Axis, env: Env) -> list[Span]:
         """The copies in which a loop is emitted at ``env``."""
@@ -68,25 +61,13 @@ class Spans:
         return spans
 
     def partition(self, axis: Axis, count: sint) -> list[Span]:
-        """The first ``count`` iterations of a loop, none of them partial, in the parts that masks cut them into."""
-        whole = [Span(0, count, None)]
-        if self.domain.by_root[axis.root][0] is not axis or not isinstance(count, int):
-            return whole
-        if self._parted not in (None, axis.root):
-            return whole  # one dimension in three parts is enough: copies multiply
-        if axis.root not in self._interiors:
-            nest = self.domain.nest
-            known = axis.kind is not Kind.THREAD and settled(nest, axis.root)  # one copy is one thread's
-            self._interiors[axis.root] = interior(nest, axis.root, 0 if known else LEAST_INTERIOR), known
-        inner, known = self._interiors[axis.root]
-        if inner is None:
-            return whole
-        first = min(-(-inner[0] // axis.stride), count)
-        end = max(first, min(inner[1] // axis.stride, count))
-        if not known and (end - first) * axis.stride < LEAST_INTERIOR:
-            return whole
-        self._parted = axis.root
+        """The first ``count`` iterations of a loop, none of them partial, in the parts that it is to have."""
+        bounds = self._interiors.get(axis.name)
+        if bounds is None or self.domain.by_root[axis.root][0] is not axis or not isinstance(count, int):
+            return [Span(0, count, None)]
+        first = min(-(-bounds[0] // axis.stride), count)
+        end = max(first, min(bounds[1] // axis.stride, count))
         parts = [(0, first), (first, end - first), (end, count - end)]
-        if known and first + count - end <= RIM:
+        if first + count - end <= self._copies[axis.name]:
             parts = [*((at, 1) for at in range(first)), parts[1], *((at, 1) for at in range(end, count))]
         return [Span(at, size, None) for at, size in parts if size]

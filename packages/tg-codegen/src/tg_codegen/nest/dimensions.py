@@ -1,24 +1,17 @@
-"""Dimensions made to fit the accesses: neighbours that every access walks as one are joined, and others are cut.
+"""Dimensions joined and cut: a nest over other dimensions, with every index in terms of these.
 
-A reduced dimension whose accesses divide it, as ``k // 32`` for a block's scale or ``k % 2`` for half of a byte, is cut
-at the divisor; one whose masks change at half of it, as what was put together from two parts, is cut at the mask. In
-the parts every index is linear, so that lanes are neighbours in memory, and unrolling the short part settles masks.
+Neighbours that every access walks as one are always joined: where a loop over both is split at the inner one's extent,
+the loops that there were are back. Where a dimension is cut is a decision (:mod:`tg_codegen.plan.cut_dimension`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from tg_shape import Expr, Variable, coefficient, linear_terms, sint, substitute, topological
+from tg_shape import Expr, Variable, coefficient, sint, substitute
 
-from .interior import masks
 from .nest import Axis, Nest, Node, NodeTable, Root, with_expressions
 from .spec import Kind, NodeOp
-
-FEW_PARTS = 4
-"""Equal parts, at the most, into which a dimension is cut where a mask changes: each is a copy of the code."""
-SHORT_DIMENSION = 256
-"""What is longer is not cut at masks: its loop runs through one part after the other."""
 
 
 def join_dimensions(nest: Nest) -> Nest:
@@ -77,72 +70,6 @@ def accesses(nest: Nest) -> Iterator[tuple[sint, sint]]:
             yield node.arg, 1
         elif node.op is NodeOp.SELECT:
             yield 0, node.arg
-
-
-def cut_dimensions(nest: Nest) -> Nest:
-    """Cuts reduced dimensions where they are divided, or where masks part them evenly.
-
-    ``x[k] * scale[k//32]`` over k becomes ``x[a*32 + b] * scale[a]`` over a and b.
-    """
-    changed = True
-    while changed:
-        changed = False
-        divided, parted = quotients(nest), list(masks(nest))
-        for root in [r for r in nest.roots.values() if r.reduce and isinstance(r.extent, int)]:
-            found = next(cuts(nest, root, [e for e in divided if root.var in e.variables()], parted), None)
-            if found is not None:
-                nest, changed = found, True
-                break
-    return nest
-
-
-def cuts(nest: Nest, root: Root, divided: Sequence[Expr], parted: Sequence[Expr]) -> Iterator[Nest]:
-    """The nest with ``root`` cut in two, for every place where that makes accesses simpler.
-
-    Args:
-      nest: its loops are those of whole dimensions.
-      root: one of its dimensions.
-      divided: the quotients and remainders that depend on it.
-      parted: all masks.
-    """
-    for width in sorted({d for e in divided for d in divisors(e, root)}, reverse=True):
-        parts = cut(nest, root, width)
-        new = parts.roots.keys() - nest.roots.keys()
-        if sum(not new.isdisjoint(e.variables()) for e in quotients(parts)) < len(divided):
-            yield parts
-    for width in sorted({w for mask in parted for w in thresholds(mask, root)}, reverse=True):
-        yield cut(nest, root, width)
-
-
-def quotients(nest: Nest) -> list[Expr]:
-    """Quotients and remainders in a nest's accesses."""
-    whole = dict.fromkeys(e for access in accesses(nest) for e in access if isinstance(e, Expr))
-    return list(dict.fromkeys(e for top in whole for e in topological(top) if e.op in ("floordiv", "mod")))
-
-
-def divisors(e: Expr, root: Root) -> Iterator[int]:
-    """Where a quotient or a remainder wants ``root`` cut, if that is inside of it with nothing left over."""
-    numerator, by = e.args
-    if isinstance(numerator, Expr) and isinstance(by, int):
-        step = dict(linear_terms(numerator)[0]).get(root.var, 0)
-        if step > 0 and by % step == 0:
-            yield from inside(by // step, root)
-
-
-def thresholds(mask: Expr, root: Root) -> Iterator[int]:
-    """Where a mask on ``root`` alone parts it into a few equal parts."""
-    if mask.op == "lt" and isinstance(mask.args[0], Expr) and isinstance(mask.args[1], int):
-        terms, const = linear_terms(mask.args[0])
-        if len(terms) == 1 and terms[0][0] is root.var and abs(terms[0][1]) == 1:
-            at = mask.args[1] - const if terms[0][1] > 0 else 1 + const - mask.args[1]
-            if at <= SHORT_DIMENSION and at * FEW_PARTS >= int(root.extent):
-                yield from inside(at, root)
-
-
-def inside(width: int, root: Root) -> Iterator[int]:
-    """``width``, if several of it make up the whole of ``root``."""
-    if 1 < width < int(root.extent) and int(root.extent) % width == 0:
-        yield width
 
 
 def cut(nest: Nest, root: Root, width: int) -> Nest:

@@ -1,7 +1,6 @@
 """Interiors: the part of a dimension in which every mask of a kernel is known to hold.
 
-A padded operand is masked at the rim of its iteration space and nowhere else. A loop over a padded dimension is
-emitted in parts, before, inside and after the interior; inside, bounds prove the masks away.
+A padded operand is masked at the rim of its iteration space and nowhere else.
 """
 
 from __future__ import annotations
@@ -31,11 +30,10 @@ def masks(nest: Nest) -> Iterator[Expr]:
     yield from (condition for condition in found if condition not in gone)
 
 
-def interior(nest: Nest, root: Variable, least: int = LEAST_INTERIOR) -> tuple[int, int] | None:
+def interior(nest: Nest, root: Variable) -> tuple[int, int] | None:
     """The values ``first <= root < end`` for which masks that bound ``root`` hold whatever the other roots are.
 
-    None where there are no such masks, or where the interior is too small to matter: it is, if it has fewer values than
-    ``least`` or than half of all; where ``least`` is 0, it may also be empty.
+    None where there are no such masks. There may be no such values: ``end`` is then less than ``first``, or the same.
     """
     extent = nest.roots[root].extent
     if not isinstance(extent, int):
@@ -52,9 +50,7 @@ def interior(nest: Nest, root: Variable, least: int = LEAST_INTERIOR) -> tuple[i
             end = min(end, room // by + 1)  # by * root <= room
         else:
             first = max(first, -(room // -by))  # -by * root >= -room
-    if (first, end) == (0, extent) or (least and end - first < max(least, extent // 2)):
-        return None
-    return first, end
+    return None if (first, end) == (0, extent) else (first, end)
 
 
 def settled(nest: Nest, root: Variable) -> bool:

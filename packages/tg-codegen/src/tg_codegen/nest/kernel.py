@@ -52,6 +52,11 @@ class Kernel:
         return all(part.untouched for part in self.every_part) and all(a.kind is Kind.LOOP for a in self.shared)
 
     @property
+    def as_stated(self) -> bool:
+        """Whether no action has changed a loop, or which parts there are, but for values that rows reuse."""
+        return self.untouched and self.block == 1 and (self.single or bool(self.scratch))
+
+    @property
     def threaded(self) -> bool:
         """Whether a loop is divided among the CPU's threads."""
         loops = (*self.shared, *(axis for part in self.parts for axis in part.axes))

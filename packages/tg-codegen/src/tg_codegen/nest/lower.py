@@ -15,7 +15,7 @@ from tg_lazy import ALU, LazyOp, Ops
 from tg_lazy import ast as ast_module
 from tg_shape import Variable, prod, sint, toposort, upper
 
-from .dimensions import cut_dimensions, join_dimensions
+from .dimensions import join_dimensions
 from .gathers import with_conditions
 from .nest import GATHERED, Axis, Nest, Node, NodeTable, Root, Store, Update
 from .spec import Kind, NodeOp
@@ -177,7 +177,7 @@ def unflatten(flat: sint, shape: Sequence[sint]) -> Index:
 
 
 def lower(ast: LazyOp) -> Nest:
-    """The loop nest of a kernel AST, every loop serial, its dimensions joined and cut as all accesses allow.
+    """The loop nest of a kernel AST, every loop serial, its dimensions joined as all accesses allow.
 
     Raises:
       InvalidAST: if the AST breaks a rule of :mod:`tg_lazy.ast`.
@@ -199,7 +199,7 @@ def lower(ast: LazyOp) -> Nest:
     used |= {v for node in nest.nodes() if node.op is NodeOp.REDUCE for v in node.arg[1]}
     nest = Nest(nest.stores, nest.buffers, {v: r for v, r in nest.roots.items() if v in used},
                 tuple(a for a in axes if a.root in used))
-    return cut_dimensions(join_dimensions(order_outputs(nest)))
+    return join_dimensions(order_outputs(nest))
 
 
 def store_of(lowering: Lowering, node: LazyOp, at: Index, roots: tuple[Variable, ...]) -> Store:

@@ -109,6 +109,8 @@ def _inside(nest: Nest) -> list[str]:
     lines += [f"stream {slot}" for slot in sorted(nest.streams)]
     lines += [f"prefetch {names[node]} by {distance}" for node, distance in nest.ahead]
     lines += [f"foresee {nest.foreseen[1]} of {nest.foreseen[0]}"] if nest.foreseen else []
+    lines += [f"partition {name}, copies {copies}" for name, copies in nest.partitions]
+    lines += [f"roll {name}" for name in nest.rolled]
     return lines
 
 
@@ -169,6 +171,8 @@ class _Reader:
     streams: set[int] = field(default_factory=set)
     ahead: list[tuple[Node, int]] = field(default_factory=list)
     foreseen: tuple[str, int] | None = None
+    partitions: list[tuple[str, int]] = field(default_factory=list)
+    rolled: list[str] = field(default_factory=list)
 
     def read(self, line: str) -> None:
         """Reads one line."""
@@ -185,6 +189,8 @@ class _Reader:
             (r"stream (\d+)", self.stream),
             (r"prefetch (\S+) by (\d+)", self.prefetch),
             (r"foresee (\d+) of (\S+)", self.foresee),
+            (r"partition (\S+), copies (\d+)", self.partition),
+            (r"roll (\S+)", self.roll),
         )
         for form, understood in forms:
             found = re.fullmatch(form, line)
@@ -257,6 +263,12 @@ class _Reader:
     def foresee(self, distance: str, axis: str) -> None:
         self.foreseen = axis, int(distance)
 
+    def partition(self, axis: str, copies: str) -> None:
+        self.partitions.append((axis, int(copies)))
+
+    def roll(self, axis: str) -> None:
+        self.rolled.append(axis)
+
     def place(self, parts: list[str]) -> tuple[int, sint, sint]:
         if len(parts) not in (2, 3):
             raise ParseError("a slot, an index and perhaps a condition belong here")
@@ -290,7 +302,8 @@ class _Reader:
             Axis(r.var.name, r.var, 1, r.extent, Kind.REDUCE if r.reduce else Kind.LOOP) for r in roots.values()]
         return Nest(
             tuple(self.stores), tuple(self.buffers), roots, tuple(axes), tuple(self.stages),
-            streams=frozenset(self.streams), ahead=tuple(self.ahead), foreseen=self.foreseen)
+            streams=frozenset(self.streams), ahead=tuple(self.ahead), foreseen=self.foreseen,
+            partitions=tuple(self.partitions), rolled=tuple(self.rolled))
 
 
 def _kind(text: str) -> Kind:

@@ -1,7 +1,8 @@
 """The heuristic: a list of actions that makes a kernel fast on its target without measuring anything.
 
 Each step looks at what the ones before it made of the kernel, and proposes actions in the vocabulary that the search
-speaks as well: what the parts are, then the loops of each part, then what concerns all of them.
+speaks as well: what the parts are, then the loops of each part, then what concerns all of them, and at last what the
+kernel is emitted as.
 """
 
 from __future__ import annotations
@@ -11,29 +12,47 @@ from dataclasses import replace
 
 from tg_shape import upper
 
+from ..ir.uop import UOp
 from ..machine.target import Target
 from ..nest.kernel import Kernel
 from ..nest.nest import Nest
 from ..nest.spec import Kind
-from . import reuse_row_values, row_blocks, split_concat
-from .actions import In, KernelAction, LoopAction, Mark, Prefetch, Stream, loads_of, noting, reads
+from . import code_copies, cut_dimension, pipeline_rows, reuse_row_values, row_blocks, split_concat
+from .actions import In, KernelAction, LoopAction, Mark, Prefetch, Stream, StructureAction, apply, loads_of, reads
 from .cpu.ahead import fetched_ahead
 from .cpu.planner import CPUPlanner
 from .cpu.planner import cpu_loops as cpu_loops
 from .cpu.updates import UpdatePlanner
+from .draft import Draft
 from .gpu.planner import GPUPlanner
 from .planner import UNEVEN, busiest
 
 Proposals = Callable[[Kernel, Target], Iterable[KernelAction]]
+"""Actions for a kernel and a machine."""
+StructureProposals = Callable[[UOp], Iterable[StructureAction]]
+"""Actions for the structured form of a kernel."""
 
 
-def heuristic(kernel: Kernel, target: Target) -> list[KernelAction]:
-    """Actions for a kernel on a target; an error from a planner has a note of the actions so far."""
+def heuristic(draft: Draft, target: Target) -> None:
+    """Takes the actions that make a kernel fast, step by step, each for what the ones before made of it.
+
+    Args:
+      draft: the kernel as it was stated.
+      target: the machine as planners are to see it.
+    """
+    for propose in (*OF_PARTS, *OF_LOOPS):
+        draft.take(propose(draft.kernel, target))
+    for look in OF_STRUCTURE:
+        draft.take(look(draft.sink))
+
+
+def before_emission(kernel: Kernel, target: Target) -> list[KernelAction]:
+    """The heuristic's actions on the loops of a kernel: all but those on its structured form."""
     return proposed(kernel, target, (*OF_PARTS, *OF_LOOPS))
 
 
 def completed(kernel: Kernel, target: Target) -> list[KernelAction]:
-    """The heuristic's actions for a kernel whose parts are what they are to be."""
+    """The heuristic's actions on the loops of a kernel whose parts are what they are to be."""
     return proposed(kernel, target, OF_LOOPS)
 
 
@@ -41,10 +60,9 @@ def proposed(kernel: Kernel, target: Target, proposals: Iterable[Proposals]) -> 
     """What is proposed step by step, each for what the ones before made of the kernel."""
     actions: list[KernelAction] = []
     for propose in proposals:
-        with noting(actions):
-            for action in propose(kernel, target):
-                actions.append(action)
-                kernel = action.on(kernel)
+        for action in propose(kernel, target):
+            actions.append(action)
+            kernel = action.on(kernel)
     return actions
 
 
@@ -57,9 +75,9 @@ def alternatives(nest: Nest, target: Target) -> Iterator[list[LoopAction]]:
         return
     for root in nest.roots.values():
         if not root.reduce and upper(root.extent) > 1:
-            yield CPUPlanner(nest, target, wanted=root).planned()
+            yield with_copies(nest, CPUPlanner(nest, target, wanted=root).planned())
     if target.threads > 1:
-        yield CPUPlanner(nest, target, evenly=True).planned()
+        yield with_copies(nest, CPUPlanner(nest, target, evenly=True).planned())
 
 
 def applied(kernel: Kernel, actions: Sequence[KernelAction]) -> Kernel:
@@ -83,7 +101,13 @@ def planner_of(nest: Nest, target: Target) -> type[CPUPlanner | GPUPlanner | Upd
 def loop_actions(nest: Nest, target: Target) -> list[LoopAction]:
     """Actions for the loops of one nest on a target."""
     planner = planner_of(nest, target)
-    return cpu_loops(nest, target) if planner is CPUPlanner else planner(nest, target).planned()
+    return with_copies(
+        nest, cpu_loops(nest, target) if planner is CPUPlanner else planner(nest, target).planned())
+
+
+def with_copies(nest: Nest, actions: list[LoopAction]) -> list[LoopAction]:
+    """A planner's actions for a nest, and those that say which copies there are of the code that comes of them."""
+    return [*actions, *code_copies.proposed(apply(nest, actions))]
 
 
 def threads_around(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
@@ -124,7 +148,10 @@ def rows_ahead(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
                 yield In(number, Prefetch(loads_of(part).index(load), distance))
 
 
-OF_PARTS: tuple[Proposals, ...] = (reuse_row_values.proposed, split_concat.proposed, row_blocks.proposed)
-"""What the parts of a kernel are to be is proposed by these, in this order."""
+OF_PARTS: tuple[Proposals, ...] = (
+    cut_dimension.proposed, reuse_row_values.proposed, split_concat.proposed, row_blocks.proposed)
+"""What the dimensions and the parts of a kernel are to be is proposed by these, in this order."""
 OF_LOOPS: tuple[Proposals, ...] = (threads_around, loops, rows_ahead)
 """What is proposed for the loops of a kernel in parts, in this order."""
+OF_STRUCTURE: tuple[StructureProposals, ...] = (pipeline_rows.proposed,)
+"""What is proposed for the structured form of a kernel whose loops are what they are to be."""

@@ -12,6 +12,7 @@ from .actions import (
     Convert,
     Foresee,
     In,
+    KernelAction,
     LoopAction,
     Mark,
     Outermost,
@@ -22,6 +23,8 @@ from .actions import (
     SplitReduction,
     Stream,
 )
+from .code_copies import Partition, Roll
+from .cut_dimension import CutDimension
 from .pipeline_rows import DelayStores, JoinWalks
 from .reuse_row_values import ReuseRowValues
 from .row_blocks import RowBlocks
@@ -29,12 +32,14 @@ from .split_concat import SplitConcat
 from .unsigned_products import UnsignedProducts
 from .widened_rows import WidenRows
 
+PARTING: tuple[type[KernelAction], ...] = (CutDimension, ReuseRowValues, SplitConcat, RowBlocks)
+"""Actions that say which dimensions and parts a kernel has: they come before all others."""
 ACTIONS: dict[str, type[Action]] = {
     cls.title(): cls
     for cls in (
-        ReuseRowValues, SplitConcat, RowBlocks,
+        *PARTING,
         Split, Mark, Outermost, Pack, Convert, Share, SplitReduction, Stream, Prefetch, Foresee,
-        UnsignedProducts, WidenRows, JoinWalks, DelayStores,
+        UnsignedProducts, WidenRows, Partition, Roll, JoinWalks, DelayStores,
     )
 }  # fmt: skip
 

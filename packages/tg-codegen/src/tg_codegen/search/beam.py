@@ -19,18 +19,16 @@ from typing import TYPE_CHECKING
 
 from tg_lazy import LazyOp
 
-from ..compile import compile_ast, in_order, render_kernel
+from ..compile import compile_ast, render_kernel
 from ..ir.program import ProgramSpec
 from ..machine.renderer import Renderer
 from ..nest.kernel import Kernel
 from ..nest.lower import lower
 from ..nest.parts import stated
 from ..plan.actions import Action, ActionError, KernelAction
+from ..plan.draft import in_order
 from ..plan.heuristic import applied
-from ..plan.reuse_row_values import ReuseRowValues
-from ..plan.row_blocks import RowBlocks
-from ..plan.split_concat import SplitConcat
-from ..plan.vocabulary import parse_action
+from ..plan.vocabulary import PARTING, parse_action
 from .cycles import cycles
 from .descent import descents
 from .moves import alterations, even_walks, for_caches, instructions, overlaps
@@ -141,7 +139,7 @@ def beam_search(
 
 def parted_by(actions: ActionList) -> tuple[type[Action], ...]:
     """How a list of actions parts the kernel."""
-    return tuple(type(action) for action in actions if isinstance(action, (ReuseRowValues, RowBlocks, SplitConcat)))
+    return tuple(type(action) for action in actions if isinstance(action, PARTING))
 
 
 class _Search:

@@ -22,6 +22,7 @@ from ..machine.renderer import Renderer
 from ..nest.kernel import Kernel
 from ..nest.nest import Nest
 from ..nest.spec import LANE, Kind
+from ..plan import cut_dimension
 from ..plan.actions import Action, ActionError, In, KernelAction, LoopAction, Mark, Split
 from ..plan.heuristic import applied
 from .cycles import cycles
@@ -38,7 +39,9 @@ PATIENCE = 400
 
 def descents(kernel: Kernel, renderer: Renderer) -> Iterator[tuple[Action, ...]]:
     """Lists of actions for each way in which a kernel can be parted: the planners', and the model's."""
-    starts: list[tuple[KernelAction, ...]] = [(), *((action,) for action in parting(kernel, renderer.target))]
+    cuts = tuple(cut_dimension.proposed(kernel, renderer.target))
+    parted = ((*cuts, action) for action in parting(applied(kernel, cuts), renderer.target))
+    starts: list[tuple[KernelAction, ...]] = [*dict.fromkeys(((), cuts)), *parted]
     choices = [(), *overlaps(())] if renderer.target.walks_memory else [()]
     for start in starts:
         with suppress(Exception):  # a planner's defects are not the search's

@@ -9,6 +9,7 @@ from itertools import combinations, product
 from tg_shape import sint
 
 from ..machine.target import Target
+from ..nest.interior import interior
 from ..nest.kernel import Kernel
 from ..nest.launch_shape import foreign
 from ..nest.matrix_products import instruction_for
@@ -33,7 +34,9 @@ from ..plan.actions import (
     loads_of,
     reductions_of,
 )
+from ..plan.code_copies import RIM, Partition, Roll, idle_copies, partitionable
 from ..plan.cpu.registers import TILE_ROWS
+from ..plan.cut_dimension import CutDimension, cuts
 from ..plan.pipeline_rows import DelayStores, JoinWalks
 from ..plan.reuse_row_values import ReuseRowValues
 from ..plan.row_blocks import RowBlocks
@@ -71,7 +74,9 @@ def instructions(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
 
 
 def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
-    """Actions that change what the parts of a kernel are."""
+    """Actions that change what the dimensions and the parts of a kernel are."""
+    if kernel.as_stated:
+        yield from cuts(kernel.whole)
     if kernel.single:
         yield SplitConcat()
     if target.keeps_rows:
@@ -91,6 +96,10 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
         yield UnsignedProducts()
     if byte_rows(nest) is not None:
         yield WidenRows()
+    yield from (Roll(axis.name) for axis in idle_copies(nest) if axis.name not in nest.rolled)
+    if not nest.partitions:
+        padded = [axis for axis in partitionable(nest) if interior(nest, axis.root) is not None]
+        yield from (Partition(axis.name, copies) for axis in padded for copies in (0, RIM))
     for axis in nest.axes:
         there = {a.kind for a in nest.of_root(axis.root)} & ONCE  # cutting it again is cutting it by the product
         if len(nest.of_root(axis.root)) >= DEEPEST:
@@ -252,6 +261,10 @@ def otherwise(action: KernelAction) -> Iterator[KernelAction]:
             near |= {*TILE_ROWS} - {action.factor}
         lanes = action.kind in (Kind.VECTOR, Kind.LANES, Kind.ROWS)
         yield from (replace(action, factor=n) for n in sorted(near) if n > 1 and (not lanes or n & (n - 1) == 0))
+    elif isinstance(action, CutDimension):
+        yield from (replace(action, width=n) for n in (action.width * 2, action.width // 2) if n > 1)
+    elif isinstance(action, Partition):
+        yield replace(action, copies=0 if action.copies else RIM)
     elif isinstance(action, RowBlocks):
         yield from (RowBlocks(rows) for rows in (action.rows * 2, action.rows // 2) if rows)
     elif isinstance(action, Prefetch):

@@ -18,9 +18,7 @@ from ..nest.kernel import Kernel
 from ..nest.nest import Nest
 from ..plan.actions import ActionError, In, KernelAction, LoopAction
 from ..plan.heuristic import alternatives, applied, completed, loop_actions
-from ..plan.reuse_row_values import ReuseRowValues
-from ..plan.row_blocks import RowBlocks
-from ..plan.split_concat import SplitConcat
+from ..plan.vocabulary import PARTING
 from .moves import otherwise, parting
 
 KernelActions = tuple[KernelAction, ...]
@@ -54,11 +52,11 @@ def replanned(kernel: Kernel, actions: Sequence[KernelAction], target: Target) -
 
 
 def reparted(kernel: Kernel, actions: Sequence[KernelAction], target: Target) -> Iterator[KernelActions]:
-    """Lists in which the kernel is parted once more, or once less, and planned anew.
+    """Lists in which the kernel is cut or parted once more, or once less, and planned anew.
 
     What was done to the loops of other parts says nothing of these.
     """
-    parts = [action for action in actions if isinstance(action, (ReuseRowValues, RowBlocks, SplitConcat))]
+    parts = [action for action in actions if isinstance(action, PARTING)]
     starts = [(*parts, more) for more in parting(applied(kernel, parts), target)]
     for at, action in enumerate(parts):
         starts.append((*parts[:at], *parts[at + 1 :]))
