@@ -350,7 +350,7 @@ def loop_action(nest: Nest, draw: Draw, gpu: bool) -> str:
         *(f"share({number}, {place})",) * (8 if any(a.kind is Kind.LOCAL for a in nest.axes) else 1),
         f"split_reduction({draw.randrange(len(reductions_of(nest)) + 1)}, {place})",
         f"stream({draw.randint(-1, len(nest.buffers))})", f"prefetch({number}, {draw.choice((1, 16, 64, -5))})",
-        *(f"foresee({name}, {draw.choice((1, 3, 0, -2))})",) * (6 if gathers else 1),
+        *(f"prefetch_indirect({name}, {draw.choice((1, 3, 0, -2))})",) * (6 if gathers else 1),
         *(f"partition({name}, {draw.choice((0, 4, 99, -1))})",) * (4 if next(masks(nest), None) is not None else 1),
         *(f"roll({name})",) * (12 if any(s.node.op is NodeOp.REDUCE for s in nest.stages) else 1),
     ))  # fmt: skip

@@ -310,7 +310,7 @@ def test_what_is_not_a_linear_kernel() -> None:
         interpret([*parse_linear("%i = range[i] int32 (0, 8)")], [])
     crossed = "%i = range[i] int32 (0, 8)\n%j = range[j] int32 (0, 8)\nendrange (%i)\nendrange (%j)"
     for text in (crossed, "%i = range[i] int32 (0, 8)\nendrange (%i)\nendrange (%i)"):
-        with pytest.raises(KernelFault, match="does not close the innermost block"):
+        with pytest.raises(KernelFault, match="does not close the innermost region"):
             interpret([*parse_linear(text)], [])
     x = leaf(dtypes.int32, 0)
     with pytest.raises(KernelFault, match="does not stand before it"):

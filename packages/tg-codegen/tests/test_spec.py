@@ -252,4 +252,4 @@ def test_groups_follow_from_the_rows() -> None:
     assert spec.LISTS == {UOps.LOOP, UOps.IF, UOps.AFTER, UOps.BARRIER, UOps.SINK}
     assert spec.group(Trait.BLOCK | Trait.OPENS) == {UOps.IF}
     assert spec.EFFECTS - spec.LISTS - spec.CLOSES == {UOps.ASSIGN, UOps.STORE, UOps.PREFETCH}
-    assert spec.BLOCKS <= spec.EFFECTS >= spec.CLOSES and spec.TRANSFERS <= spec.ACCESSES
+    assert spec.REGIONS <= spec.EFFECTS >= spec.CLOSES and spec.TRANSFERS <= spec.ACCESSES

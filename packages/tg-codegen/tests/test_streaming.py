@@ -15,7 +15,7 @@ from tg_codegen.ir.uop import STREAM, UOps
 from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.spec import Kind
-from tg_codegen.plan.actions import Foresee, Prefetch, Split, Stream, apply
+from tg_codegen.plan.actions import Prefetch, PrefetchIndirect, Split, Stream, apply
 from tg_codegen.plan.cpu.streaming import SUMMED_ROWS, lines_held, sums_by_rows
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.c.clang import ClangRenderer
@@ -443,12 +443,12 @@ def test_a_machine_that_does_not_fetch_ahead(ast: LazyOp) -> None:
     assert not any(u.op is UOps.PREFETCH for u in kernel(ast, replace(SMALL, cpu=none)).uops)
 
 
-def test_a_table_in_the_cache_and_single_elements_are_not_foreseen() -> None:
+def test_a_table_in_the_cache_and_single_elements_are_not_prefetched() -> None:
     target = Target(vector_bytes=64, registers=32, l2_bytes=1 << 20)
-    assert not any("foresee" in str(action) for action in kernel(chosen_rows(50, 64, 300), target).actions)
-    assert not any("foresee" in str(action) for action in kernel(chosen_rows(4000, 4, 300)).actions)
+    assert not any("prefetch_indirect" in str(action) for action in kernel(chosen_rows(50, 64, 300), target).actions)
+    assert not any("prefetch_indirect" in str(action) for action in kernel(chosen_rows(4000, 4, 300)).actions)
     with pytest.raises(ActionError, match="no gather"):
-        compile_ast(elementwise(64), LLVMRenderer(SMALL), actions=[Foresee("i0", 2)])
+        compile_ast(elementwise(64), LLVMRenderer(SMALL), actions=[PrefetchIndirect("i0", 2)])
 
 
 # rows
@@ -497,7 +497,8 @@ def test_positions_that_are_kept_in_scratch_are_not_looked_up_beforehand(kept: t
     rng = np.random.default_rng(2)
     table = rng.integers(-9, 9, (9, 7)).astype(np.float32)
     at = rng.integers(0, 9, 12).astype(np.int32)
-    actions = [parse_loop(text) for text in ("split(i0, 4, UPCAST)", *kept, "foresee(i0.1, 1)", "mark(i1, ROWS)")]
+    texts = ("split(i0, 4, UPCAST)", *kept, "prefetch_indirect(i0.1, 1)", "mark(i1, ROWS)")
+    actions = [parse_loop(text) for text in texts]
     small = LLVMRenderer(Target(vector_bytes=16, registers=16, threads=3))
     spec = compile_ast(chosen_rows(9, 7, 12), small, actions=actions)
     out = np.zeros((12, 7), np.float32)

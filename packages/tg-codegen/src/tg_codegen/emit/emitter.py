@@ -2,7 +2,7 @@
 
 Output loops are opened one inside the other; in the innermost, every store asks for its value. Values are computed on
 demand and remembered under the index expressions that they depend on. A reduction, when first asked for, puts its loops
-into the innermost block that its own free dimensions need, which may lie outside of the loop that asks: so a row's
+into the innermost region that its own free dimensions need, which may lie outside of the loop that asks: so a row's
 maximum is computed once, before the loop over the row. All register copies of a reduction (its tile) share one loop,
 and so do reductions that run over the same dimensions.
 
@@ -34,7 +34,7 @@ from .launch import Launch
 from .loops import Loops
 from .outputs import Outputs
 from .reductions import Reductions
-from .scope import Block, Context
+from .scope import Region, Scope
 from .spans import Spans
 from .stages import Stages
 from .symbols import Symbols
@@ -43,7 +43,7 @@ from .values import Values
 
 
 class Emitter:
-    """Emits one nest into a block: its parts, and what they ask of each other.
+    """Emits one nest into a region: its parts, and what they ask of each other.
 
     Args:
       nest: what to emit; its loops are decided.
@@ -51,11 +51,11 @@ class Emitter:
       symbols: the kernel's variables, its arguments among them.
       launch: where a work-item stands among those that run the kernel.
       params: the memory behind each slot.
-      top: the block to fill.
+      top: the region to fill.
     """
 
     def __init__(
-        self, nest: Nest, target: Target, symbols: Symbols, launch: Launch, params: Sequence[UOp], top: Block
+        self, nest: Nest, target: Target, symbols: Symbols, launch: Launch, params: Sequence[UOp], top: Region
     ) -> None:
         windows = {s.node: windowed(s.node, nest) for s in nest.stages if s.node.op is NodeOp.LOAD}
         roots = dict(nest.roots)
@@ -82,25 +82,25 @@ class Emitter:
         for axis in parallel:
             if axis.kind is not Kind.GROUP:  # which a reduction opens
                 env = env.open(axis.name, axis.root, axis.stride, self.launch.counters[axis.name])
-        self.outputs.loops(list(self.nest.stores), loops, Context(self.top, env), parallel)
+        self.outputs.loops(list(self.nest.stores), loops, Scope(self.top, env), parallel)
         # they refer to the emitter: what was emitted is freed with it, not when the garbage collector comes round
         del self.values, self.reductions, self.stages, self.outputs
 
-    def value(self, node: Node, env: Env, context: Context) -> UOp:
+    def value(self, node: Node, env: Env, scope: Scope) -> UOp:
         """The value of a node with the dimensions as in ``env``: read from its stage, if it has one."""
-        return self.values.value(node, env, context)
+        return self.values.value(node, env, scope)
 
-    def computed(self, node: Node, context: Context) -> UOp:
+    def computed(self, node: Node, scope: Scope) -> UOp:
         """The value of a node, though it has a stage: what that is filled with."""
-        return self.values.computed(node, context)
+        return self.values.computed(node, scope)
 
-    def stored(self, stage: Stage, env: Env, context: Context) -> UOp:
+    def stored(self, stage: Stage, env: Env, scope: Scope) -> UOp:
         """An element of a stage, which is filled where that was not done yet."""
-        return self.stages.value(stage, env, context)
+        return self.stages.value(stage, env, scope)
 
-    def reduced(self, node: Node, env: Env, context: Context) -> UOp:
+    def reduced(self, node: Node, env: Env, scope: Scope) -> UOp:
         """The result of a reduction, whose loops are put where they belong."""
-        return self.reductions.value(node, env, context)
+        return self.reductions.value(node, env, scope)
 
 
 def parameters(nest: Nest) -> list[UOp]:

@@ -15,12 +15,12 @@ from tg_shape import Variable, sint
 from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps
 from ..nest.env import Env
-from ..nest.layout import MOST_COPIES, laid_out, ranges
+from ..nest.layout import MOST_COPIES, laid_out, staged_dimensions
 from ..nest.nest import Node
 from ..nest.spec import ITEMS
 from .index import below
 from .known import StageMemory
-from .scope import Context
+from .scope import Scope
 from .whole import Whole
 
 
@@ -31,23 +31,24 @@ class GroupStages:
         self.whole = whole
         self._scratch: dict[Node, UOp] = {}
 
-    def fill(self, axis: str | None, where: Context) -> None:
+    def fill(self, axis: str | None, where: Scope) -> None:
         """Fills the shared stages of a loop."""
-        whole, effects = self.whole, where.block.effects
-        if where.block is not whole.top or self._scratch:  # others may still read what was there
+        whole, effects = self.whole, where.region.effects
+        if where.region is not whole.top or self._scratch:  # others may still read what was there
             effects.append(UOp(UOps.BARRIER, dtypes.void, (), next(whole.symbols.numbers)))
         filled = [(stage.node, self.copy(stage.node, where))
                   for stage in whole.nest.stages if stage.shared and stage.axis == axis]
         barrier = UOp(UOps.BARRIER, dtypes.void, (), next(whole.symbols.numbers))
         effects.append(barrier)
         for node, memory in filled:
-            whole.known.stages[(where.block, *whole.known.key(node, where.env))] = memory.after([barrier])
+            whole.known.stages[(where.region, *whole.known.key(node, where.env))] = memory.after([barrier])
 
-    def copy(self, node: Node, where: Context) -> StageMemory:
+    def copy(self, node: Node, where: Scope) -> StageMemory:
         """Emits what copies a load to shared memory."""
         whole = self.whole
+        dimensions = staged_dimensions(whole.nest, node, where.env.axis)
         layout = laid_out(whole.nest, whole.target, node, [
-            replace(found, base=self.base(found.root, where)) for found in ranges(whole.nest, node, where.env.axis)])
+            replace(found, base=self.base(found.root, where)) for found in dimensions])
         last = layout.last if layout.width > 1 else None
         scratch = self.scratch(node, layout.size)
         lane: sint = 0 if last is None else whole.symbols.several(f"{last.root.name}_shared", layout.width)
@@ -59,10 +60,10 @@ class GroupStages:
             root = dict(where.env.root)
             place: sint = 0
             number: sint = item + first
-            for r in reversed(layout.ranges):
+            for r in reversed(layout.dimensions):
                 vectors = r is layout.last
                 length = r.count // layout.width if vectors else r.count
-                digit = number if r is layout.ranges[0] else number % length
+                digit = number if r is layout.dimensions[0] else number % length
                 number = number // length
                 if vectors:
                     digit = digit * layout.width + lane
@@ -71,8 +72,8 @@ class GroupStages:
             env = Env(root, where.env.axis, where.env.exact)
             index, valid = whole.domain.access(node.arg[1], node.arg[2], tuple(node.free), env)
             value = whole.access.load(whole.params[node.arg[0]], node.dtype, index, valid & inside)
-            where.block.effects.extend(whole.access.writes(scratch, place, inside, value))
-        return StageMemory(scratch, {a.name: a.stride // r.step * r.pitch for r in layout.ranges for a in r.axes})
+            where.region.effects.extend(whole.access.writes(scratch, place, inside, value))
+        return StageMemory(scratch, {a.name: a.stride // r.step * r.pitch for r in layout.dimensions for a in r.axes})
 
     def scratch(self, node: Node, size: int) -> UOp:
         """The shared memory of a stage, the same wherever it is filled.
@@ -88,7 +89,7 @@ class GroupStages:
             self._scratch[node] = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.LOCAL), (), (name, size))
         return self._scratch[node]
 
-    def base(self, root: Variable, where: Context) -> sint:
+    def base(self, root: Variable, where: Scope) -> sint:
         """The first value of a dimension that a stage at ``where`` holds."""
         base: sint = 0
         for axis in self.whole.domain.by_root[root]:

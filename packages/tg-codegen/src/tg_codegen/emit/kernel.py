@@ -18,7 +18,7 @@ from ..nest.spec import GRID, Kind
 from .emitter import Emitter, arguments, parameters
 from .launch import launch
 from .outputs import loops_around
-from .scope import Block
+from .scope import Region
 from .symbols import Symbols
 
 
@@ -75,21 +75,21 @@ class KernelEmitter:
         """The structured form of the whole kernel."""
         shared = {axis.root for axis in self.kernel.shared}
         self.symbols.arguments({v for part in self.kernel.every_part for v in arguments(part)} - shared)
-        top = Block()
-        blocks = [top]
+        top = Region()
+        regions = [top]
         for axis in self.kernel.shared:
-            blocks.append(Block(blocks[-1]))
-            self.open(axis, blocks[-1])
-        self.parts(self.kernel.parts, blocks[-1])
+            regions.append(Region(regions[-1]))
+            self.open(axis, regions[-1])
+        self.parts(self.kernel.parts, regions[-1])
         left = self.kernel.last
-        for axis, inner, outer in zip(reversed(self.kernel.shared), blocks[:0:-1], blocks[-2::-1], strict=True):
+        for axis, inner, outer in zip(reversed(self.kernel.shared), regions[:0:-1], regions[-2::-1], strict=True):
             outer.effects.append(UOp(UOps.LOOP, dtypes.void, (self.symbols.leaves[axis.root], *inner.effects)))
             if left:
                 self.leftover(left, outer, axis.kind is Kind.THREAD)
                 left = ()
         return UOp(UOps.SINK, dtypes.void, tuple(top.effects))
 
-    def open(self, axis: Axis, block: Block) -> None:
+    def open(self, axis: Axis, region: Region) -> None:
         """A counter for a shared loop."""
         start: sint = 0
         end: sint = axis.extent
@@ -97,30 +97,30 @@ class KernelEmitter:
             # the last thread, which has the rows that are no full block, has a block less
             extra = axis is self.kernel.shared[-1] and bool(self.kernel.last)
             start, end = self.symbols.share(axis.extent + extra, axis.extent)
-        self.symbols.counter(axis.root, start, end, block)
+        self.symbols.counter(axis.root, start, end, region)
 
-    def leftover(self, parts: Sequence[Nest], block: Block, threaded: bool) -> None:
+    def leftover(self, parts: Sequence[Nest], region: Region, threaded: bool) -> None:
         """The rows that are no full block, after the loop over those that are: the last thread has them."""
         if not threaded:
-            self.parts(parts, block)
+            self.parts(parts, region)
             return
-        last = Block(block)
+        last = Region(region)
         self.parts(parts, last)
         core = self.symbols.build.value(self.symbols.core(), dtypes.int32)
         mine = core.alu(Ops.CMPEQ, const(self.target.threads - 1, dtypes.int32))
-        block.effects.append(UOp(UOps.IF, dtypes.void, (mine, *last.effects)))
+        region.effects.append(UOp(UOps.IF, dtypes.void, (mine, *last.effects)))
 
-    def parts(self, parts: Sequence[Nest], block: Block) -> None:
-        """Parts, one after the other, in one block; each reads what those before it left in scratch."""
+    def parts(self, parts: Sequence[Nest], region: Region) -> None:
+        """Parts, one after the other, in one region; each reads what those before it left in scratch."""
         params = parameters(self.kernel.whole)
         for slot, size in self.kernel.scratch.items():
             dtype = self.kernel.whole.buffers[slot].dtype
             params[slot] = UOp(UOps.SCRATCH, dtype.ptr(size, AddrSpace.REG), (), (f"rows{slot}", size))
         for part in parts:
-            before = len(block.effects)
+            before = len(region.effects)
             place = launch(part, self.target, self.symbols)
-            emitter = Emitter(part, self.target, self.symbols, place, tuple(params), block)
+            emitter = Emitter(part, self.target, self.symbols, place, tuple(params), region)
             emitter.run(loops_around(part))
             slot = part.stores[0].slot
             if slot in self.kernel.scratch:
-                params[slot] = UOp(UOps.AFTER, params[slot].dtype, (params[slot], *block.effects[before:]))
+                params[slot] = UOp(UOps.AFTER, params[slot].dtype, (params[slot], *region.effects[before:]))

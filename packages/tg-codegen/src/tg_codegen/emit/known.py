@@ -1,7 +1,7 @@
 """What was emitted and may be used again: values, and stages that are filled.
 
-Both are remembered under the index expressions that they depend on. What is true only inside of a block is forgotten
-when that block is complete.
+Both are remembered under the index expressions that they depend on. What is true only inside of a region is forgotten
+when that region is complete.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tg_shape import Variable, sint
 from ..ir.uop import UOp, UOps
 from ..nest.env import Env
 from ..nest.nest import Nest, Node
-from .scope import Block
+from .scope import Region
 
 Key = tuple[object, ...]
 
@@ -50,15 +50,15 @@ class Known:
 
     Attributes:
       values: by node and by all that it depends on.
-      stages: the filled memory of each stage, by the block in which it was filled, its node and what that depends on.
-      reduced: the reductions whose loops stand in a block.
+      stages: the filled memory of each stage, by the region in which it was filled, its node and what that depends on.
+      reduced: the reductions whose loops stand in a region.
     """
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
         self.values: dict[Key, UOp] = {}
         self.stages: dict[Key, StageMemory] = {}
-        self.reduced: dict[Block, set[Node]] = {}
+        self.reduced: dict[Region, set[Node]] = {}
         self._free: dict[Node, tuple[Variable, ...]] = {}
 
     def key(self, node: Node, env: Env) -> Key:
@@ -68,30 +68,30 @@ class Known:
             free = self._free[node] = tuple(sorted(node.free, key=lambda v: v.name))
         return (node, *[env.root[root] for root in free])
 
-    def enter(self, parent: Block, conditional: bool = False) -> Block:
-        """A new block inside of ``parent``, a loop's or one that runs on a condition."""
-        return Block(parent, len(self.values), conditional)
+    def enter(self, parent: Region, conditional: bool = False) -> Region:
+        """A new region inside of ``parent``, a loop's or one that runs on a condition."""
+        return Region(parent, len(self.values), conditional)
 
-    def leave(self, block: Block) -> None:
-        """Forgets what was there in ``block`` alone, which is complete: its stages, and all that was read from them.
+    def leave(self, region: Region) -> None:
+        """Forgets what was there in ``region`` alone, which is complete: its stages, and all that was read from them.
 
-        So are the reductions of a conditional block. Those of a loop are remembered under its counter, which nothing
+        So are the reductions of a conditional region. Those of a loop are remembered under its counter, which nothing
         else has; but a condition holds at a number, at which the same value may be wanted again elsewhere.
         """
-        gone = [key for key in self.stages if key[0] is block]
+        gone = [key for key in self.stages if key[0] is region]
         for key in gone:
             del self.stages[key]
         nodes = {key[1] for key in gone}
-        self.forget(block, nodes | self.reduced.get(block, set()) if block.conditional else nodes)
+        self.forget(region, nodes | self.reduced.get(region, set()) if region.conditional else nodes)
 
     @contextmanager
-    def outside(self, block: Block, outer: Block) -> Iterator[None]:
-        """For what is put into ``outer``: the reductions of conditional blocks from ``block`` out to it are not there.
+    def outside(self, region: Region, outer: Region) -> Iterator[None]:
+        """For what is put into ``outer``: reductions of conditional regions from ``region`` out to it are not there.
 
-        Inside ``block`` they are known again afterwards.
+        Inside ``region`` they are known again afterwards.
         """
         hidden: dict[Key, UOp] = {}
-        here: Block | None = block
+        here: Region | None = region
         while here is not None and here is not outer:
             if here.conditional:
                 hidden |= self.forget(here, self.reduced.get(here, set()))
@@ -100,10 +100,10 @@ class Known:
         for key, value in hidden.items():
             self.values.setdefault(key, value)
 
-    def forget(self, block: Block, nodes: Set[object]) -> dict[Key, UOp]:
-        """Forgets nodes, and what was computed from them, as far as that was since ``block`` was begun."""
+    def forget(self, region: Region, nodes: Set[object]) -> dict[Key, UOp]:
+        """Forgets nodes, and what was computed from them, as far as that was since ``region`` was begun."""
         if not nodes:
             return {}
         stale = {node for node in self.nest.nodes() if not nodes.isdisjoint(node.toposort())}
-        newer = islice(self.values, block.known, None)  # they stand after older ones
+        newer = islice(self.values, region.known, None)  # they stand after older ones
         return {key: self.values.pop(key) for key in list(newer) if key[0] in stale}

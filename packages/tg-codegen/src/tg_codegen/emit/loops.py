@@ -20,11 +20,11 @@ from ..nest.spec import FRAGMENT, LANE, UNROLLED, Kind
 from .domain import IterationDomain, fixed
 from .known import Known
 from .launch import Launch
-from .scope import Block, Context
+from .scope import Region, Scope
 from .spans import Span
 from .symbols import Symbols
 
-Body = Callable[[Context], None]
+Body = Callable[[Scope], None]
 
 
 class Loops:
@@ -33,51 +33,51 @@ class Loops:
     def __init__(self, domain: IterationDomain, symbols: Symbols, launch: Launch, known: Known, target: Target) -> None:
         self.domain, self.symbols, self.launch, self.known, self.target = domain, symbols, launch, known, target
 
-    def run(self, axis: Axis, span: Span, context: Context, body: Body) -> None:
+    def run(self, axis: Axis, span: Span, scope: Scope, body: Body) -> None:
         """Emits one copy of a loop whose effects ``body`` fills in."""
         threaded = axis.kind is Kind.THREAD
         if isinstance(span.count, int) and span.count == 1:
-            env = context.env.open(axis.name, axis.root, axis.stride, span.at, span.exact)
+            env = scope.env.open(axis.name, axis.root, axis.stride, span.at, span.exact)
             condition = self.symbols.build.truth(span.condition)
             if threaded:
                 core = self.symbols.build.value(self.symbols.core(), dtypes.int32)
                 mine = core.alu(Ops.CMPEQ, const(self.thread_of(axis, span.at), dtypes.int32))
                 condition = mine if condition.is_const else condition.alu(Ops.AND, mine)
             if condition.is_const:
-                body(Context(context.block, env, axis.name, context))
+                body(Scope(scope.region, env, axis.name, scope))
                 return
-            block = self.known.enter(context.block, conditional=True)
-            body(Context(block, env, axis.name, context))
-            self.known.leave(block)
-            context.block.effects.append(UOp(UOps.IF, dtypes.void, (condition, *block.effects)))
+            region = self.known.enter(scope.region, conditional=True)
+            body(Scope(region, env, axis.name, scope))
+            self.known.leave(region)
+            scope.region.effects.append(UOp(UOps.IF, dtypes.void, (condition, *region.effects)))
             return
-        block = self.known.enter(context.block)
-        variable = self.counter(axis, span.count, block)
-        env = context.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
-        body(Context(block, env, axis.name, context))
-        self.close(variable, block, context.block)
+        region = self.known.enter(scope.region)
+        variable = self.counter(axis, span.count, region)
+        env = scope.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
+        body(Scope(region, env, axis.name, scope))
+        self.close(variable, region, scope.region)
 
-    def close(self, variable: Variable, block: Block, outer: Block) -> None:
+    def close(self, variable: Variable, region: Region, outer: Region) -> None:
         """Adds a loop with its complete body to ``outer``; nothing where the body is empty."""
-        self.known.leave(block)
-        if block.effects:
-            outer.effects.append(UOp(UOps.LOOP, dtypes.void, (self.symbols.leaves[variable], *block.effects)))
+        self.known.leave(region)
+        if region.effects:
+            outer.effects.append(UOp(UOps.LOOP, dtypes.void, (self.symbols.leaves[variable], *region.effects)))
 
-    def repeat(self, name: str, count: int, context: Context, body: Callable[[Block, sint], None]) -> None:
+    def repeat(self, name: str, count: int, scope: Scope, body: Callable[[Region, sint], None]) -> None:
         """Emits a loop that belongs to no dimension, whose effects ``body`` fills in; none where it runs once."""
         if count == 1:
-            body(context.block, 0)
+            body(scope.region, 0)
             return
-        block = self.known.enter(context.block)
+        region = self.known.enter(scope.region)
         variable = self.counted(name, count)
-        self.symbols.counter(variable, 0, count, block)
-        body(block, variable)
-        self.close(variable, block, context.block)
+        self.symbols.counter(variable, 0, count, region)
+        body(region, variable)
+        self.close(variable, region, scope.region)
 
-    def nested(self, axes: Sequence[Axis], context: Context, body: Body) -> None:
+    def nested(self, axes: Sequence[Axis], scope: Scope, body: Body) -> None:
         """Opens loops around ``body``: lanes together, unrolled output loops as copies, all others one by one."""
         if not axes:
-            body(context)
+            body(scope)
             return
         axis, rest = axes[0], axes[1:]
         values: Sequence[sint] = ()
@@ -86,27 +86,27 @@ class Loops:
         elif axis.kind is Kind.UPCAST:
             values = range(fixed(axis))
         for value in values:
-            env = context.env.open(axis.name, axis.root, axis.stride, value)
-            self.nested(rest, Context(context.block, env, axis.name, context), body)
+            env = scope.env.open(axis.name, axis.root, axis.stride, value)
+            self.nested(rest, Scope(scope.region, env, axis.name, scope), body)
         if not values:
-            self.one_by_one(axis, context, lambda inside: self.nested(rest, inside, body))
+            self.one_by_one(axis, scope, lambda inside: self.nested(rest, inside, body))
 
-    def serial(self, axes: Sequence[Axis], context: Context, body: Body) -> None:
+    def serial(self, axes: Sequence[Axis], scope: Scope, body: Body) -> None:
         """Opens loops around ``body``, all of them one by one."""
         if axes:
-            self.one_by_one(axes[0], context, lambda inside: self.serial(axes[1:], inside, body))
+            self.one_by_one(axes[0], scope, lambda inside: self.serial(axes[1:], inside, body))
         else:
-            body(context)
+            body(scope)
 
-    def one_by_one(self, axis: Axis, context: Context, body: Body) -> None:
+    def one_by_one(self, axis: Axis, scope: Scope, body: Body) -> None:
         """Opens a loop of any kind as a serial one."""
-        self.run(replace(axis, kind=Kind.LOOP), Span(0, axis.extent, None), context, body)
+        self.run(replace(axis, kind=Kind.LOOP), Span(0, axis.extent, None), scope, body)
 
     def counted(self, name: str, extent: sint) -> Variable:
         """A new variable for a loop's counter."""
         return Variable(f"{name}_{next(self.symbols.numbers)}", 0, max(upper(extent) - 1, 0))
 
-    def counter(self, axis: Axis, extent: sint, block: Block) -> Variable:
+    def counter(self, axis: Axis, extent: sint, region: Region) -> Variable:
         """A loop's counter, divided among threads where the axis says so.
 
         All but the last iteration of a loop are divided as if that one, which stands by itself, were one of them.
@@ -116,7 +116,7 @@ class Loops:
         end = extent
         if axis.kind is Kind.THREAD:
             start, end = self.symbols.share(axis.extent if extent == axis.extent - 1 else extent, extent)
-        self.symbols.counter(variable, start, end, block)
+        self.symbols.counter(variable, start, end, region)
         return variable
 
     def thread_of(self, axis: Axis, at: sint) -> int:

@@ -1,6 +1,6 @@
 """Reductions: which of them share loops, and where those stand.
 
-A reduction's loops stand in the innermost block that its free dimensions need, which may lie outside of the loop that
+A reduction's loops stand in the innermost region that its free dimensions need, which may lie outside of the loop that
 asks for it. All register copies of it share the loops, and so do other reductions over the same dimensions.
 """
 
@@ -13,7 +13,7 @@ from ..nest.env import Env
 from ..nest.nest import Node
 from ..nest.spec import LANE, UNROLLED, NodeOp
 from .reduction_loops import ReductionLoops
-from .scope import Block, Context
+from .scope import Region, Scope
 from .whole import Whole
 
 
@@ -24,7 +24,7 @@ class Reductions:
         self.whole = whole
         self.nodes = [n for n in whole.nest.nodes() if n.op is NodeOp.REDUCE]
 
-    def value(self, node: Node, env: Env, context: Context) -> UOp:
+    def value(self, node: Node, env: Env, scope: Scope) -> UOp:
         """A reduction's value; when first asked for, its loops are emitted, with those of its companions."""
         whole = self.whole
         key = whole.known.key(node, env)
@@ -35,39 +35,39 @@ class Reductions:
             axis = whole.nest.axis(name)
             if axis.kind not in (UNROLLED | LANE):
                 outer = outer.open(name, axis.root, axis.stride, value)
-        home = self.home(node, outer, context)
+        home = self.home(node, outer, scope)
         roots = node.arg[1]
         members = [
             n for n in self.nodes
             if n is node or (n.arg[1] == roots and n.level == node.level and n not in whole.staged
-                             and self.is_open(n, outer) and self.home(n, outer, context) is home)
+                             and self.is_open(n, outer) and self.home(n, outer, scope) is home)
         ]
         wanted = [
             (n, here) for n in members
             for here in whole.loops.replicas(outer, sorted(n.free, key=lambda v: v.name))]
         if not any(whole.known.key(n, here) == key for n, here in wanted):
             wanted = [(node, env)]  # asked for outside of the register tile
-        place = Context(home, outer, None, context.around(home))
+        place = Scope(home, outer, None, scope.around(home))
         ReductionLoops(whole, wanted, roots, outer, place).emit()
         return whole.known.values[key]
 
-    def home(self, node: Node, env: Env, context: Context) -> Block:
-        """The innermost block that opens something on which ``node`` depends.
+    def home(self, node: Node, env: Env, scope: Scope) -> Region:
+        """The innermost region that opens something on which ``node`` depends.
 
-        A partial last iteration that runs on a condition has a block, too, though its loop has a number for a counter.
+        A partial last iteration that runs on a condition has a region, too, though its loop has a number for a counter.
         """
         home = self.whole.top
         for root in node.free:
             value = env.root[root]
             for variable in value.variables() if isinstance(value, Expr) else ():
-                block = self.whole.symbols.owner.get(variable)
-                if block is not None and block.depth > home.depth:
-                    home = block
-        here = context
-        while here.parent is not None and here.block.depth > home.depth:
+                region = self.whole.symbols.owner.get(variable)
+                if region is not None and region.depth > home.depth:
+                    home = region
+        here = scope
+        while here.parent is not None and here.region.depth > home.depth:
             opened = self.whole.domain.by_name.get(here.opened or "")
-            if here.block is not here.parent.block and opened is not None and opened.root in node.free:
-                return here.block
+            if here.region is not here.parent.region and opened is not None and opened.root in node.free:
+                return here.region
             here = here.parent
         return home
 

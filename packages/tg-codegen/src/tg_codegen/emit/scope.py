@@ -1,4 +1,4 @@
-"""What is open at a point of the code that is being emitted: the blocks around it, and what is known in each."""
+"""What is open at a point of the code that is being emitted: the regions around it, and what is known in each."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from ..ir.uop import UOp
 from ..nest.env import Env
 
 
-class Block:
+class Region:
     """A loop's body (or the kernel's) while it is being filled.
 
     Attributes:
-      parent: the block around it.
+      parent: the region around it.
       effects: its effects so far, in order.
-      depth: how many blocks are around it.
+      depth: how many regions are around it.
       known: how many values were known when it was begun.
       conditional: whether it runs on a condition, and is no loop's.
     """
 
     __slots__ = ("conditional", "depth", "effects", "known", "parent")
 
-    def __init__(self, parent: Block | None = None, known: int = 0, conditional: bool = False) -> None:
+    def __init__(self, parent: Region | None = None, known: int = 0, conditional: bool = False) -> None:
         self.parent = parent
         self.known = known
         self.conditional = conditional
@@ -30,31 +30,31 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """A place in the code: the block being filled and what is open around it.
+class Scope:
+    """A place in the code: the region being filled and what is open around it.
 
     Attributes:
-      block: where effects go.
+      region: where effects go.
       env: values of what is open.
-      opened: name of the axis that this context opened (None for the kernel).
-      parent: the context around it.
+      opened: name of the axis that this scope opened (None for the kernel).
+      parent: the scope around it.
     """
 
-    block: Block
+    region: Region
     env: Env
     opened: str | None = None
-    parent: Context | None = None
+    parent: Scope | None = None
 
-    def at(self, axis: str | None) -> Context:
-        """The enclosing context that opened ``axis`` (None: the kernel's)."""
-        here: Context = self
+    def at(self, axis: str | None) -> Scope:
+        """The enclosing scope that opened ``axis`` (None: the kernel's)."""
+        here: Scope = self
         while here.parent is not None and (axis is None or here.opened != axis):
             here = here.parent
         return here
 
-    def around(self, block: Block) -> Context:
-        """The innermost enclosing context that fills ``block``; the kernel's if none does."""
-        here: Context = self
-        while here.parent is not None and here.block is not block:
+    def around(self, region: Region) -> Scope:
+        """The innermost enclosing scope that fills ``region``; the kernel's if none does."""
+        here: Scope = self
+        while here.parent is not None and here.region is not region:
             here = here.parent
         return here

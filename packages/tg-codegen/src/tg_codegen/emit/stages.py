@@ -16,7 +16,7 @@ from .domain import fixed
 from .group_stages import GroupStages
 from .index import below
 from .known import StageMemory
-from .scope import Context
+from .scope import Scope
 from .split_reduction import SplitReductions
 from .stage_copies import StageCopies
 from .whole import Whole
@@ -36,13 +36,13 @@ class Stages:
         self.copies = StageCopies(whole)
         self.split_reductions = SplitReductions(whole)
 
-    def value(self, stage: Stage, env: Env, context: Context) -> UOp:
+    def value(self, stage: Stage, env: Env, scope: Scope) -> UOp:
         """An element of a staged node; the stage is filled first if this is the first use inside its loop."""
         known = self.whole.known
-        where = context.at(stage.axis)
-        key = (where.block, *known.key(stage.node, where.env))
+        where = scope.at(stage.axis)
+        key = (where.region, *known.key(stage.node, where.env))
         if key not in known.stages:
-            with known.outside(context.block, where.block):
+            with known.outside(scope.region, where.region):
                 if stage.shared:
                     self.group_stages.fill(stage.axis, where)
                 else:
@@ -59,7 +59,7 @@ class Stages:
                 found = found & inside
         return found
 
-    def fill(self, node: Node, where: Context) -> StageMemory:
+    def fill(self, node: Node, where: Scope) -> StageMemory:
         """Emits the loops that fill the stage of a node. Returns what its loops read of the filled memory."""
         inner = [a for a in self.whole.nest.axes if a.root in node.free and a.name not in where.env.axis]
         memory = widened(self.whole, node, inner, where)
@@ -81,25 +81,25 @@ class Stages:
             raise EmitError(f"a stage of {size} x {node.dtype.name} is larger than {SCRATCH_BYTES} bytes")
         name = f"stage{next(self.whole.symbols.numbers)}"
         scratch = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.REG), (), (name, size))
-        before = len(where.block.effects)
+        before = len(where.region.effects)
         self.fill_memory(found.load, StageMemory(scratch, strides), copied, at_windows(found, where))
         read = {
             a.name: strides[factors[a.root][0].name] * factors[a.root][1] * a.stride
             if a.root in factors else strides[a.name] for a in inner
         }  # fmt: skip
-        return StageMemory(scratch, read).after(where.block.effects[before:])
+        return StageMemory(scratch, read).after(where.region.effects[before:])
 
-    def fill_memory(self, node: Node, memory: StageMemory, inner: list[Axis], context: Context) -> None:
+    def fill_memory(self, node: Node, memory: StageMemory, inner: list[Axis], scope: Scope) -> None:
         """Emits the effects that fill ``memory``: the loops ``inner`` around what computes the node."""
         if node.op is NodeOp.REDUCE:
-            self.split_reductions.fill(node, memory, inner, context)
+            self.split_reductions.fill(node, memory, inner, scope)
         elif node.op is NodeOp.LOAD:
-            self.copies.copy(node, memory, inner, context)
+            self.copies.copy(node, memory, inner, scope)
         else:
-            self.copies.compute(node, memory, inner, context)
+            self.copies.compute(node, memory, inner, scope)
 
 
-def at_windows(found: Windowed, where: Context) -> Context:
+def at_windows(found: Windowed, where: Scope) -> Scope:
     """``where``, each coordinate of a window being what it is with the loops that are open there."""
     if not found.windows:
         return where
@@ -110,4 +110,4 @@ def at_windows(found: Windowed, where: Context) -> Context:
             at = at + env.root[root] * factor
         roots[window.root] = at
     exact = env.exact - {window.root for window in found.windows}
-    return Context(where.block, Env(roots, env.axis, exact), where.opened, where.parent)
+    return Scope(where.region, Env(roots, env.axis, exact), where.opened, where.parent)

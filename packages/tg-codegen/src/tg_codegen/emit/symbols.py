@@ -15,7 +15,7 @@ from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps
 from ..machine.target import Target
 from .index import IndexBuilder, ramp
-from .scope import Block
+from .scope import Region
 
 CORE = "core_id"
 
@@ -29,7 +29,7 @@ class Symbols:
       leaves: the UOp of each variable.
       build: makes UOps of expressions over them.
       lanes: the variables that stand for several values at once, with how many those are.
-      owner: the block that each loop counter belongs to.
+      owner: the region that each loop counter belongs to.
       numbers: make names and registers unique.
     """
 
@@ -39,7 +39,7 @@ class Symbols:
         self.leaves: dict[Expr, UOp] = {}
         self.build = IndexBuilder(self.leaves)
         self.lanes: dict[Variable, int] = {}
-        self.owner: dict[Variable, Block] = {}
+        self.owner: dict[Variable, Region] = {}
         self.numbers = count()
 
     def arguments(self, variables: Iterable[Variable]) -> None:
@@ -62,16 +62,16 @@ class Symbols:
         core, threads = self.core(), self.threads
         return core * total // threads, smin((core + 1) * total // threads, extent)
 
-    def counter(self, variable: Variable, start: sint, end: sint, block: Block) -> None:
-        """Makes ``variable`` the counter of a loop whose body is ``block``."""
+    def counter(self, variable: Variable, start: sint, end: sint, region: Region) -> None:
+        """Makes ``variable`` the counter of a loop whose body is ``region``."""
         ends = (self.build.value(start, self.index), self.build.value(end, self.index))
         self.leaves[variable] = UOp(UOps.RANGE, self.index, ends, variable.name)
-        self.owner[variable] = block
+        self.owner[variable] = region
 
-    def counters_around(self, block: Block) -> list[Variable]:
-        """The counters of the loops around a place in ``block``."""
+    def counters_around(self, region: Region) -> list[Variable]:
+        """The counters of the loops around a place in ``region``."""
         around = set()
-        here: Block | None = block
+        here: Region | None = region
         while here is not None:
             around.add(here)
             here = here.parent

@@ -122,8 +122,8 @@ class Tiles:
         for number in range(lanes):
             here = substitute(valid, {tile.lane: number})
             if not (isinstance(here, int) and not here):
-                block, row = divmod(number, width)
-                value = rows[row] if width == lanes else rows[row].gep(*range(block * width, (block + 1) * width))
+                region, row = divmod(number, width)
+                value = rows[row] if width == lanes else rows[row].gep(*range(region * width, (region + 1) * width))
                 yield self.access.write(pointer, substitute(index, {tile.lane: number, tile.copy: 0}), here, value)
 
 

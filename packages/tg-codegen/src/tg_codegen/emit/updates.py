@@ -13,12 +13,12 @@ from ..ir.uop import UOp, UOps, const
 from ..nest.env import Env
 from ..nest.nest import GATHERED, Store, Update
 from .index import within
-from .scope import Context
+from .scope import Scope
 from .whole import Whole
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class UpdatedElements:
     """Elements that are updated together.
 
     Attributes:
@@ -37,46 +37,46 @@ class Updates:
 
     def __init__(self, whole: Whole) -> None:
         self.whole, self.symbols = whole, whole.symbols
-        self.foreseen = whole.nest.foreseen if whole.target.prefetches else None
+        self.indirect_ahead = whole.nest.indirect_ahead if whole.target.prefetches else None
 
-    def emit(self, store: Store, alone: sint, env: Env, context: Context) -> None:
+    def emit(self, store: Store, alone: sint, env: Env, scope: Scope) -> None:
         """Updates what one copy of the loops reaches: an element, or a vector's lanes.
 
-        Whatever was written in this block before may have been the same elements, so it comes before they are loaded.
+        Whatever was written in this region before may have been the same elements, so it comes before they are loaded.
 
         Args:
           store: the update.
           alone: the condition under which this work-item or thread stores.
           env: the values of its dimensions.
-          context: where to.
+          scope: where to.
         """
         update = store.update
         assert update is not None
-        block = context.block
-        place, inside = self.place(update, env, context)
+        region = scope.region
+        place, inside = self.place(update, env, scope)
         index, valid = self.whole.domain.access(
             substitute(store.index, {GATHERED: place}), store.valid & alone, store.roots, env)
-        value = self.whole.value(store.value, env, context)
+        value = self.whole.value(store.value, env, scope)
         pointer = self.whole.params[store.slot]
-        if self.foreseen is not None:
-            self.foresee(pointer, store, update, self.foreseen, env, context)
-        for number, here in enumerate(self.places(index, valid, inside)):
+        if self.indirect_ahead is not None:
+            self.prefetch(pointer, store, update, self.indirect_ahead, env, scope)
+        for number, here in enumerate(self.elements(index, valid, inside)):
             there = pointer
-            if block.effects:
-                there = UOp(UOps.AFTER, pointer.dtype, (pointer, block.effects[-1]))
+            if region.effects:
+                there = UOp(UOps.AFTER, pointer.dtype, (pointer, region.effects[-1]))
             dtype = store.value.dtype.vec(here.count)
             address, gate = self.whole.access.address(here.index), here.gate.broadcast(here.count)
             part = value.broadcast(here.count) if here.count > 1 or value.dtype.count == 1 else value.gep(number)
             if update.op is not None or update.found is not None:
                 old = UOp(UOps.LOAD, dtype, (there, address, gate, const(0, dtype)))
                 if update.found is not None:
-                    self.keep(pointer, update.found, number, alone, old, store, env, context)
+                    self.keep(pointer, update.found, number, alone, old, store, env, scope)
                 if update.op is not None:
                     part = old.alu(update.op, part)
-            block.effects.append(UOp(UOps.STORE, dtypes.void, (pointer, address, part, gate)))
+            region.effects.append(UOp(UOps.STORE, dtypes.void, (pointer, address, part, gate)))
 
-    def foresee(
-        self, pointer: UOp, store: Store, update: Update, by: tuple[str, int], env: Env, context: Context
+    def prefetch(
+        self, pointer: UOp, store: Store, update: Update, by: tuple[str, int], env: Env, scope: Scope
     ) -> None:
         """Tells the cache what will be updated so many iterations of a loop later."""
         nest = self.whole.nest
@@ -85,15 +85,15 @@ class Updates:
             return
         later = smin(env.root[axis.root] + by[1] * axis.stride, nest.roots[axis.root].extent - 1)
         there = Env({**env.root, axis.root: later}, env.axis, env.exact)
-        place, _ = self.place(update, there, context)
+        place, _ = self.place(update, there, scope)
         index = substitute(substitute(store.index, {GATHERED: place}), there.root)
         lane = self.symbols.lane_of(index)
         first = self.whole.access.address(index if lane is None else substitute(index, {lane: 0}))
-        context.block.effects.append(UOp(UOps.PREFETCH, dtypes.void, (pointer, first)))
+        scope.region.effects.append(UOp(UOps.PREFETCH, dtypes.void, (pointer, first)))
 
-    def place(self, update: Update, env: Env, context: Context) -> tuple[Variable, UOp]:
+    def place(self, update: Update, env: Env, scope: Scope) -> tuple[Variable, UOp]:
         """A variable that stands for the computed place, and whether there is one."""
-        index = self.whole.value(update.place, env, context)
+        index = self.whole.value(update.place, env, scope)
         if index.dtype.count > 1:
             raise EmitError("lanes that update elements which are not known to be neighbours")
         wide = index.cast(dtypes.int64)
@@ -105,16 +105,16 @@ class Updates:
         self.symbols.leaves[variable] = wide
         return variable, inside
 
-    def places(self, index: sint, valid: sint, inside: UOp) -> list[Place]:
+    def elements(self, index: sint, valid: sint, inside: UOp) -> list[UpdatedElements]:
         """The elements at ``index``, its lanes together where they are neighbours."""
         lane = self.symbols.lane_of(index, valid)
         if lane is None:
-            return [Place(index, 1, self.gate(valid, inside))]
+            return [UpdatedElements(index, 1, self.gate(valid, inside))]
         lanes = self.symbols.lanes[lane]
         if self.whole.access.step(index, lane) == 1:
-            return [Place(substitute(index, {lane: 0}), lanes, self.gate(valid, inside.broadcast(lanes)))]
+            return [UpdatedElements(substitute(index, {lane: 0}), lanes, self.gate(valid, inside.broadcast(lanes)))]
         each = [(substitute(index, {lane: n}), substitute(valid, {lane: n})) for n in range(lanes)]
-        return [Place(here, 1, self.gate(holds, inside)) for here, holds in each]
+        return [UpdatedElements(here, 1, self.gate(holds, inside)) for here, holds in each]
 
     def gate(self, valid: sint, inside: UOp) -> UOp:
         """Whether elements are updated."""
@@ -126,7 +126,7 @@ class Updates:
 
     def keep(
         self, pointer: UOp, kept: tuple[sint, sint], number: int, alone: sint, old: UOp, store: Store, env: Env,
-        context: Context,
+        scope: Scope,
     ) -> None:  # fmt: skip
         """Stores what was found before an update."""
         index, valid = self.whole.domain.access(kept[0], kept[1] & alone, store.roots, env)
@@ -134,4 +134,4 @@ class Updates:
         if lane is not None and old.dtype.count == 1:
             index, valid = (substitute(part, {lane: number}) for part in (index, valid))
         if not (isinstance(valid, int) and not valid):
-            context.block.effects.extend(self.whole.access.writes(pointer, index, valid, old))
+            scope.region.effects.extend(self.whole.access.writes(pointer, index, valid, old))

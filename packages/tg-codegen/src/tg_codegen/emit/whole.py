@@ -14,7 +14,7 @@ from .domain import IterationDomain
 from .known import Known
 from .launch import Launch
 from .loops import Loops
-from .scope import Block, Context
+from .scope import Region, Scope
 from .spans import Spans
 from .symbols import Symbols
 from .tiles import Tiles
@@ -29,7 +29,7 @@ class Whole(Protocol):
       symbols: the variables that are open, and their UOps.
       launch: where a work-item stands among those that run the kernel.
       params: the memory behind each slot.
-      top: the block around all that is emitted.
+      top: the region around all that is emitted.
       staged: the stage of each node that has one.
       known: what was emitted and may be used again.
       domain: which values of the nest's dimensions lie inside.
@@ -44,7 +44,7 @@ class Whole(Protocol):
     symbols: Symbols
     launch: Launch
     params: Sequence[UOp]
-    top: Block
+    top: Region
     staged: Mapping[Node, Stage]
     known: Known
     domain: IterationDomain
@@ -53,18 +53,18 @@ class Whole(Protocol):
     access: Access
     tiles: Tiles
 
-    def value(self, node: Node, env: Env, context: Context) -> UOp:
+    def value(self, node: Node, env: Env, scope: Scope) -> UOp:
         """The value of a node with the dimensions as in ``env``: read from its stage, if it has one."""
         ...
 
-    def computed(self, node: Node, context: Context) -> UOp:
+    def computed(self, node: Node, scope: Scope) -> UOp:
         """The value of a node, though it has a stage: what that is filled with."""
         ...
 
-    def stored(self, stage: Stage, env: Env, context: Context) -> UOp:
+    def stored(self, stage: Stage, env: Env, scope: Scope) -> UOp:
         """An element of a stage, which is filled where that was not done yet."""
         ...
 
-    def reduced(self, node: Node, env: Env, context: Context) -> UOp:
+    def reduced(self, node: Node, env: Env, scope: Scope) -> UOp:
         """The result of a reduction, whose loops are put where they belong."""
         ...

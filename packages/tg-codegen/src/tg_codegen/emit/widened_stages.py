@@ -18,7 +18,7 @@ from ..nest.nest import Axis, Node, is_elementwise
 from ..nest.spec import SERIAL, Kind, NodeOp
 from .domain import fixed
 from .known import StageMemory
-from .scope import Block, Context
+from .scope import Region, Scope
 from .whole import Whole
 
 
@@ -39,7 +39,7 @@ class Runs:
     length: int
 
 
-def widened(whole: Whole, node: Node, inner: Sequence[Axis], where: Context) -> StageMemory | None:
+def widened(whole: Whole, node: Node, inner: Sequence[Axis], where: Scope) -> StageMemory | None:
     """Fills scratch with a conversion of a load, element by element along memory.
 
     Args:
@@ -66,30 +66,30 @@ def widened(whole: Whole, node: Node, inner: Sequence[Axis], where: Context) -> 
     memory = StageMemory(UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.REG), (), (name, size)), strides)
     first = runs.along[0]
 
-    def part(block: Block, start: sint, count: int, inside: Context) -> None:
+    def part(region: Region, start: sint, count: int, inside: Scope) -> None:
         at = start + whole.symbols.several(f"{first.name}_run", count) if count > 1 else start
         env = inside.env
         for axis in runs.along:
             env = env.open(axis.name, axis.root, axis.stride, at if axis is first else 0, exact=True)
-        value = whole.computed(node, Context(block, env, first.name, inside))
+        value = whole.computed(node, Scope(region, env, first.name, inside))
         place = at + sum(inside.env.axis[axis.name] * strides[axis.name] for axis in runs.apart)
-        block.effects.extend(whole.access.writes(memory.pointer, place, 1, value))
+        region.effects.extend(whole.access.writes(memory.pointer, place, 1, value))
 
-    def fill(inside: Context) -> None:
+    def fill(inside: Scope) -> None:
         width = max(1, target.vector_bytes // node.dtype.itemsize)
         vectors = runs.length // width
         if vectors:
-            whole.loops.repeat(
-                f"{first.name}_run", vectors, inside, lambda block, number: part(block, number * width, width, inside))
+            whole.loops.repeat(f"{first.name}_run", vectors, inside,
+                               lambda region, number: part(region, number * width, width, inside))
         at = vectors * width
         while at < runs.length:
             count = 1 << ((runs.length - at).bit_length() - 1)
-            part(inside.block, at, count, inside)
+            part(inside.region, at, count, inside)
             at += count
 
-    before = len(where.block.effects)
+    before = len(where.region.effects)
     whole.loops.nested(runs.apart, where, fill)
-    return memory.after(where.block.effects[before:])
+    return memory.after(where.region.effects[before:])
 
 
 def converted(node: Node) -> Node | None:
@@ -103,7 +103,7 @@ def converted(node: Node) -> Node | None:
     return None if here is node else here
 
 
-def runs_of(whole: Whole, node: Node, inner: Sequence[Axis], where: Context) -> Runs | None:
+def runs_of(whole: Whole, node: Node, inner: Sequence[Axis], where: Scope) -> Runs | None:
     """The runs of memory of which ``node`` converts all elements; None if there are none.
 
     A run may go through the whole of a dimension whose last iterations lie outside of it: these are left out.

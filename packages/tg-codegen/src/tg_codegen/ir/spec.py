@@ -1,7 +1,7 @@
 """The table of UOps: what each of them takes, holds and is, and the groups of them that follow from it.
 
 One :class:`UOps` member and one frozen :class:`UOpSpec` row each. The verifier checks nodes against their row, the text
-form prints and reads an argument as its row says, and groups of UOps (:data:`EFFECTS`, :data:`BLOCKS`, …) are computed
+form prints and reads an argument as its row says, and groups of UOps (:data:`EFFECTS`, :data:`REGIONS`, …) are computed
 from the rows and never typed by hand.
 
 What a row cannot say:
@@ -121,8 +121,8 @@ class Trait(Flag):
     """Facts about a UOp from which groups are computed."""
 
     NONE = 0
-    BLOCK = auto()  # structured form: holds the effects that it runs
-    OPENS = auto()  # linear form: begins a block
+    REGION = auto()  # structured form: holds the effects that it runs
+    OPENS = auto()  # linear form: begins a region
     CLOSES = auto()  # linear form: ends one
     STRUCTURED = auto()  # in the structured form alone
     COORDINATE = auto()  # an integer known without reading memory: what addresses are made of
@@ -199,9 +199,9 @@ SPEC: dict[UOps, UOpSpec] = {
                         "that value in every lane"),
     UOps.RANGE: UOpSpec({"start": _O.SAME, "end": _O.SAME}, _A.NAME, _R.INDEX, _T.OPENS | _T.COORDINATE,
                         "a loop's counter, of a name unique in the kernel", {"step": _O.STEP}),
-    UOps.LOOP: UOpSpec({"range": _O.RANGE}, _A.NONE, _R.EFFECT, _T.BLOCK | _T.STRUCTURED,
+    UOps.LOOP: UOpSpec({"range": _O.RANGE}, _A.NONE, _R.EFFECT, _T.REGION | _T.STRUCTURED,
                        "run the effects for every value of the range, in order", rest=_EFFECTS),
-    UOps.IF: UOpSpec({"condition": _O.BOOL}, _A.LABEL, _R.EFFECT, _T.BLOCK | _T.OPENS,
+    UOps.IF: UOpSpec({"condition": _O.BOOL}, _A.LABEL, _R.EFFECT, _T.REGION | _T.OPENS,
                      "run the effects if the condition holds; in the linear form, all up to the ENDIF", rest=_EFFECTS),
     UOps.ENDRANGE: UOpSpec({"range": _O.RANGE}, _A.NONE, _R.EFFECT, _T.CLOSES | _T.NO_INSTRUCTION,
                            "end of a RANGE's loop"),
@@ -244,7 +244,7 @@ SPEC: dict[UOps, UOpSpec] = {
 def group(trait: Trait) -> frozenset[UOps]:
     """The UOps whose row has every flag of ``trait``.
 
-    >>> UOps.LOOP in group(Trait.BLOCK), UOps.RANGE in group(Trait.BLOCK)
+    >>> UOps.LOOP in group(Trait.REGION), UOps.RANGE in group(Trait.REGION)
     (True, False)
     """
     return frozenset(op for op, row in SPEC.items() if row.traits & trait == trait)
@@ -257,7 +257,7 @@ WAITS = frozenset(op for op, row in SPEC.items() if Operand.EFFECT in row.kinds(
 """What is there once an effect has run."""
 LISTS = frozenset(op for op, row in SPEC.items() if row.rest == _EFFECTS)
 """What takes any number of effects."""
-BLOCKS = group(Trait.BLOCK)
+REGIONS = group(Trait.REGION)
 OPENS = group(Trait.OPENS)
 CLOSES = group(Trait.CLOSES)
 STRUCTURED = group(Trait.STRUCTURED)

@@ -9,8 +9,8 @@ from .uop import UOp
 class Statements:
     """A linear kernel, written from its beginning on.
 
-    A value stands once in each place from which it can be seen: what was computed in a block that is closed is computed
-    again where it is wanted after it. Effects stand as often as they are added.
+    A value stands once in each place from which it can be seen: what was computed in a region that is closed is
+    computed again where it is wanted after it. Effects stand as often as they are added.
 
     >>> from tg_codegen.ir.uop import UOps, const
     >>> from tg_dtype import dtypes
@@ -25,18 +25,18 @@ class Statements:
     def __init__(self) -> None:
         self.uops: list[UOp] = []
         self._visible: set[UOp] = set()
-        self._blocks: list[list[UOp]] = [[]]
+        self._regions: list[list[UOp]] = [[]]
 
     def add(self, u: UOp) -> UOp:
         """Appends a node, unless it is a value that stands already where it can be seen."""
         if u.op in CLOSES:
-            self._visible.difference_update(self._blocks.pop())
+            self._visible.difference_update(self._regions.pop())
             self._visible.discard(u.src[0])
         elif u.op not in EFFECTS and u in self._visible:
             return u
         self.uops.append(u)
         self._visible.add(u)
-        self._blocks[-1].append(u)
+        self._regions[-1].append(u)
         if u.op in OPENS:
-            self._blocks.append([])
+            self._regions.append([])
         return u

@@ -1,7 +1,7 @@
 """The verifier: what every kernel, in the structured or the linear form, must fulfil between two passes.
 
 What can be said of one node stands in the table of UOps (:mod:`tg_codegen.ir.spec`); here is what its words mean, and
-what concerns several nodes: loops, blocks, registers.
+what concerns several nodes: loops, regions, registers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tg_shape import Expr, Variable
 
 from .facts import pointer_base
 from .matrix import MatrixInstruction
-from .spec import ARRAYS, BLOCKS, CLOSES, EFFECTS, OPENS, SPEC, SPECIALS, STREAM, STRUCTURED, Arg, Operand, Result
+from .spec import ARRAYS, CLOSES, EFFECTS, OPENS, REGIONS, SPEC, SPECIALS, STREAM, STRUCTURED, Arg, Operand, Result
 from .uop import UOp, UOps
 
 
@@ -201,7 +201,7 @@ def _writes(effect: UOp) -> set[UOp]:
         u = stack.pop()
         if u.op is UOps.ASSIGN:
             found.add(u.src[0])
-        elif u.op in BLOCKS:
+        elif u.op in REGIONS:
             stack.extend(s for s in u.src[1:] if s.op in EFFECTS)
     return found
 
@@ -252,8 +252,8 @@ def _verify_structured(sink: UOp) -> None:
 
 
 def _verify_linear(uops: Sequence[UOp]) -> None:
-    # The blocks that are open, each with the nodes that were defined in it, which end with it.
-    blocks: list[tuple[UOp | None, list[UOp]]] = [(None, [])]
+    # The regions that are open, each with the nodes that were defined in it, which end with it.
+    regions: list[tuple[UOp | None, list[UOp]]] = [(None, [])]
     visible: set[UOp] = set()
     ended: set[UOp] = set()
     for u in uops:
@@ -264,23 +264,23 @@ def _verify_linear(uops: Sequence[UOp]) -> None:
             if s in visible:
                 continue
             if s in ended:
-                raise InvalidIR(f"{u!r}: uses {s!r} outside the block that defines it")
+                raise InvalidIR(f"{u!r}: uses {s!r} outside the region that defines it")
             raise InvalidIR(f"{u!r}: uses {s!r}, which does not stand before it")
         if u in visible and u.op not in EFFECTS:
             raise InvalidIR(f"{u!r}: stands twice")
         if u.op in CLOSES:
-            opened, inside = blocks[-1]
+            opened, inside = regions[-1]
             if u.src[0] is not opened:
-                raise InvalidIR(f"{u!r}: the innermost block is {opened!r}")
-            blocks.pop()
+                raise InvalidIR(f"{u!r}: the innermost region is {opened!r}")
+            regions.pop()
             visible.difference_update(inside)
             ended.update(inside)
             visible.discard(u.src[0])
             ended.add(u.src[0])
         if u not in visible:
-            blocks[-1][1].append(u)
+            regions[-1][1].append(u)
             visible.add(u)
         if u.op in OPENS:
-            blocks.append((u, []))
-    if len(blocks) > 1:
-        raise InvalidIR(f"{blocks[-1][0]!r}: is not closed")
+            regions.append((u, []))
+    if len(regions) > 1:
+        raise InvalidIR(f"{regions[-1][0]!r}: is not closed")

@@ -156,13 +156,13 @@ class _Program:
                 open_at.append(at)
             elif u.op in CLOSES:
                 if not open_at or uops[open_at[-1]] is not u.src[0]:
-                    raise KernelFault(f"{u!r} does not close the innermost block")
+                    raise KernelFault(f"{u!r} does not close the innermost region")
                 self.end[open_at[-1]] = at
                 self.end[at] = open_at.pop()
         if open_at:
             raise KernelFault(f"{uops[open_at[-1]]!r} is not closed")
         self.steps: list[Instruction | None] = []
-        for at, u in enumerate(uops):  # a value may stand in several blocks: its users mean the one before them
+        for at, u in enumerate(uops):  # a value may stand in several regions: its users mean the one before them
             self.place[u] = at
             self.steps.append(self._step(at, u))
 

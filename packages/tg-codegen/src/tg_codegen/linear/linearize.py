@@ -1,17 +1,17 @@
 """Linearise: the structured form of a kernel, a DAG under one SINK, becomes a list in execution order.
 
 Where a node goes
-  * A listed effect (an operand of SINK, or of a LOOP or IF past the first) stands in that block, in the order listed.
-  * Every other node is placed by its operands and its users: in the innermost block that holds all users, moved out of
+  * A listed effect (an operand of SINK, or of a LOOP or IF past the first) stands in that region, in the order listed.
+  * Every other node is placed by its operands and its users: in the innermost region that holds all users, moved out of
     every LOOP that it does not depend on. It leaves an IF only on the way out of a LOOP.
   * What must not run more often than written stays inside its guard: a LOAD without a gate, an integer division by
     something that may be 0, and an effect do not leave an IF, nor a LOOP that may run zero times.
   * Constants, arguments, SPECIAL and SCRATCH come first.
 
 State
-  * ACC as an operand is the register's value on entry to the innermost block that assigns it, around the user. The
+  * ACC as an operand is the register's value on entry to the innermost region that assigns it, around the user. The
     value after an effect is READ. A use for which the register no longer holds that value is an error.
-  * A LOAD from memory that the kernel also stores to is emitted before the first store to it in the same block that
+  * A LOAD from memory that the kernel also stores to is emitted before the first store to it in the same region that
     it does not depend on (through AFTER or otherwise) and that may write what it reads: kernels that work in place
     read old values.
   * A BARRIER counts as a store to all memory that other threads may write.
@@ -26,9 +26,9 @@ from tg_dtype import dtypes
 from tg_lazy import Ops
 
 from ..ir.facts import pointer_base
-from ..ir.spec import BLOCKS, EFFECTS, LEAVES
+from ..ir.spec import EFFECTS, LEAVES, REGIONS
 from ..ir.uop import UOp, UOps
-from .placement import LinearBlock, LinearizeError, Placement
+from .placement import LinearizeError, LinearRegion, Placement
 
 
 def _constants(uops: list[UOp]) -> list[UOp]:
@@ -42,7 +42,7 @@ def _first_key(u: UOp) -> tuple[int, str | int]:
     return LEAVES.index(u.op), arg
 
 
-def _place(access: UOp) -> tuple[UOp | None, range]:
+def _elements(access: UOp) -> tuple[UOp | None, range]:
     """The elements that a LOAD reads or a STORE writes, counted from an index (None: from the beginning)."""
     index, count = access.src[1], (access.src[2] if access.op is UOps.STORE else access).dtype.count
     base: UOp | None = index
@@ -54,8 +54,8 @@ def _place(access: UOp) -> tuple[UOp | None, range]:
     return base, range(first, first + count)
 
 
-class _Emitter:
-    """Writes the list, block by block, operands of each effect depth-first just before it."""
+class _Linearizer:
+    """Writes the list, region by region, operands of each effect depth-first just before it."""
 
     def __init__(self, placed: Placement) -> None:
         self.placed = placed
@@ -63,10 +63,10 @@ class _Emitter:
         self.done: dict[UOp, UOp] = {}
         self.early: set[UOp] = set()
         self.ifs = 0
-        self.assigned: set[tuple[LinearBlock, UOp]] = set()
-        # What is to be read before it is overwritten, by block and state, then by what its place is counted from.
-        self.pending: dict[tuple[LinearBlock, UOp], dict[UOp | None, list[UOp]]] = {}
-        self.at: dict[tuple[LinearBlock, UOp, UOp | None, int], list[UOp]] = {}
+        self.assigned: set[tuple[LinearRegion, UOp]] = set()
+        # What is to be read before it is overwritten, by region and state, then by what its place is counted from.
+        self.pending: dict[tuple[LinearRegion, UOp], dict[UOp | None, list[UOp]]] = {}
+        self.at: dict[tuple[LinearRegion, UOp, UOp | None, int], list[UOp]] = {}
         self.waits_for: dict[UOp, UOp] = {}
         for u in placed.order:
             if u.op in EFFECTS:
@@ -77,8 +77,8 @@ class _Emitter:
             elif u.op is UOps.LOAD and (memory := pointer_base(u.src[0])) in placed.stored:
                 states.append(memory)
             for state in states:
-                key = (placed.block[u], state)
-                base, elements = _place(u) if u.op is UOps.LOAD and state in placed.stored else (state, range(0))
+                key = (placed.region[u], state)
+                base, elements = _elements(u) if u.op is UOps.LOAD and state in placed.stored else (state, range(0))
                 self.pending.setdefault(key, {}).setdefault(base, []).append(u)
                 for element in elements:
                     self.at.setdefault((*key, base, element), []).append(u)
@@ -115,23 +115,23 @@ class _Emitter:
         return [*sorted(first, key=_first_key), *_constants(self.out), *self.out]
 
     def _operands(self, u: UOp) -> list[UOp]:
-        """What must be emitted before the node, in its own block."""
-        block, done = self.placed.block, self.done
-        home, nodes = block[u], u.src
-        if u.op in BLOCKS:
+        """What must be emitted before the node, in its own region."""
+        region, done = self.placed.region, self.done
+        home, nodes = region[u], u.src
+        if u.op in REGIONS:
             direct = u.src[0].src if u.op is UOps.LOOP else u.src[:1]
             nodes = (*direct, *self.placed.body[u].live_in)
-        return [s for s in nodes if s not in done and block[s] is home and s.op is not UOps.RANGE]
+        return [s for s in nodes if s not in done and region[s] is home and s.op is not UOps.RANGE]
 
     def _push_operands(self, u: UOp, stack: list[tuple[str, UOp]]) -> None:
         stack += [("visit", s) for s in reversed(self._operands(u))]
 
     def _readers_before(self, effect: UOp) -> list[UOp]:
-        """Values of this block that must be taken before ``effect`` overwrites what they read."""
+        """Values of this region that must be taken before ``effect`` overwrites what they read."""
         ready: list[UOp] = []
-        base, elements = _place(effect) if effect.op is UOps.STORE else (effect, range(0))
+        base, elements = _elements(effect) if effect.op is UOps.STORE else (effect, range(0))
         for state in self.placed.writes.get(effect, ()):
-            key = (self.placed.block[effect], state)
+            key = (self.placed.region[effect], state)
             groups = self.pending.get(key, {})
             for other, waiting in groups.items():
                 if other is base:  # the places tell which are the same
@@ -161,7 +161,7 @@ class _Emitter:
 
     def _emit(self, u: UOp, stack: list[tuple[str, UOp]]) -> None:
         self._check_registers(u)
-        if u.op in BLOCKS:
+        if u.op in REGIONS:
             if u.op is UOps.LOOP:
                 counter = u.src[0]
                 opened = self.done[counter] = counter.replace(tuple(self.done[s] for s in counter.src))
@@ -177,20 +177,20 @@ class _Emitter:
         new = done[u] = u.replace(tuple([done[s] for s in u.src]))
         self.out.append(new)
         if u.op is UOps.ASSIGN:
-            self.assigned.add((self.placed.block[u], u.src[0]))
+            self.assigned.add((self.placed.region[u], u.src[0]))
 
     def _close(self, u: UOp) -> None:
         self.out.append(self.done[u])
         for state in self.placed.writes[u]:
             if state.op is UOps.ACC:
-                self.assigned.add((self.placed.block[u], state))
+                self.assigned.add((self.placed.region[u], state))
 
     def _check_registers(self, u: UOp) -> None:
         for register in self.placed.registers.get(u, ()):
-            for block in self.placed.block[u].around():
-                if (block, register) in self.assigned:
-                    raise LinearizeError(f"{u!r} uses {register!r}, which its block has already assigned; use READ")
-                if register in self.placed.writes[block.effect]:
+            for region in self.placed.region[u].around():
+                if (region, register) in self.assigned:
+                    raise LinearizeError(f"{u!r} uses {register!r}, which its region has already assigned; use READ")
+                if register in self.placed.writes[region.effect]:
                     break
 
 
@@ -206,8 +206,8 @@ def linearize(sink: UOp) -> list[UOp]:
 
     Raises:
       LinearizeError: if a value is used outside the loop that it depends on, a RANGE has no loop or two, or a register
-        is used after its block has assigned it.
+        is used after its region has assigned it.
     """
     if sink.op is not UOps.SINK:
         raise LinearizeError(f"the structured form ends in SINK, got {sink!r}")
-    return _Emitter(Placement(sink)).run()
+    return _Linearizer(Placement(sink)).run()

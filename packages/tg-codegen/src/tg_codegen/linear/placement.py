@@ -1,9 +1,9 @@
-"""Placement: the block in which each node of a structured kernel stands.
+"""Placement: the region in which each node of a structured kernel stands.
 
 See :mod:`tg_codegen.linear.linearize` for the rules. The method is that of global code motion (C. Click, "Global code
-motion, global value numbering", PLDI 1995): a first walk, users before operands, finds the innermost block that holds
-all users of a node; a second, operands first, collects the blocks that it must stay inside; a third, users first again,
-moves it out of every other loop.
+motion, global value numbering", PLDI 1995): a first walk, users before operands, finds the innermost region that holds
+all users of a node; a second, operands first, collects the regions that it must stay inside; a third, users first
+again, moves it out of every other loop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tg_lazy import INTEGER_DIVISIONS
 
 from ..ir.bounds import Bounds
 from ..ir.facts import pointer_base
-from ..ir.spec import BLOCKS, EFFECTS, LEAVES, REGISTERS
+from ..ir.spec import EFFECTS, LEAVES, REGIONS, REGISTERS
 from ..ir.uop import UOp, UOps
 from ..ir.verify import InvalidIR
 
@@ -24,37 +24,37 @@ class LinearizeError(InvalidIR):
     """The structured form has no order of execution; the message names the node."""
 
 
-class LinearBlock:
-    """A body: the kernel's, a LOOP's or an IF's. ``path`` has the bits of this block and of those around it."""
+class LinearRegion:
+    """A body: the kernel's, a LOOP's or an IF's. ``path`` has the bits of this region and of those around it."""
 
     __slots__ = ("bit", "depth", "effect", "live_in", "parent", "path")
 
-    parent: LinearBlock | None
+    parent: LinearRegion | None
     depth: int
     path: int
 
-    def __init__(self, effect: UOp, parent: LinearBlock | None, number: int) -> None:
+    def __init__(self, effect: UOp, parent: LinearRegion | None, number: int) -> None:
         self.effect = effect
         self.bit = 1 << number
         self.live_in: dict[UOp, None] = {}
         self.attach(parent)
 
-    def attach(self, parent: LinearBlock | None) -> None:
-        """Puts the block into another one."""
+    def attach(self, parent: LinearRegion | None) -> None:
+        """Puts the region into another one."""
         self.parent = parent
         self.depth = parent.depth + 1 if parent else 0
         self.path = self.bit | (parent.path if parent else 0)
 
-    def around(self) -> list[LinearBlock]:
-        """This block and those around it, innermost first."""
+    def around(self) -> list[LinearRegion]:
+        """This region and those around it, innermost first."""
         found = [self]
         while found[-1].parent is not None:
             found.append(found[-1].parent)
         return found
 
 
-def _common(a: LinearBlock | None, b: LinearBlock) -> LinearBlock:
-    """The innermost block around both."""
+def _common(a: LinearRegion | None, b: LinearRegion) -> LinearRegion:
+    """The innermost region around both."""
     if a is None or a is b:
         return b
     while a is not b:
@@ -80,44 +80,44 @@ def register_uses(u: UOp) -> tuple[UOp, ...]:
     """The ACC operands whose present value the node takes."""
     if u.op in REGISTERS:
         return ()
-    operands = u.src[1:] if u.op is UOps.ASSIGN else () if u.op in BLOCKS or u.op is UOps.AFTER else u.src
+    operands = u.src[1:] if u.op is UOps.ASSIGN else () if u.op in REGIONS or u.op is UOps.AFTER else u.src
     return tuple(s for s in operands if s.op is UOps.ACC)
 
 
 class Placement:
-    """Decides the block of every node.
+    """Decides the region of every node.
 
     Attributes:
       order: the nodes, operands first.
-      block: the answer.
+      region: the answer.
       registers: of nodes that take the present values of ACCs, which these are.
     """
 
     def __init__(self, sink: UOp) -> None:
         self.order = sink.toposort()
-        self.block: dict[UOp, LinearBlock] = {}
-        self.body: dict[UOp, LinearBlock] = {}
-        self.of_range: dict[UOp, LinearBlock] = {}
-        self.listed: dict[UOp, list[LinearBlock]] = {}
+        self.region: dict[UOp, LinearRegion] = {}
+        self.body: dict[UOp, LinearRegion] = {}
+        self.of_range: dict[UOp, LinearRegion] = {}
+        self.listed: dict[UOp, list[LinearRegion]] = {}
         self.registers: dict[UOp, tuple[UOp, ...]] = {}
         self.bounds = Bounds()
-        self.root = LinearBlock(sink, None, 0)
-        self._blocks = 1
+        self.root = LinearRegion(sink, None, 0)
+        self._regions = 1
         self._place_late()
         self._collect_writes(sink)
         self._require()
         self._place()
 
     def _place_late(self) -> None:
-        """Gives every node the innermost block that holds its users, and opens the blocks."""
-        late = self.block
+        """Gives every node the innermost region that holds its users, and opens the regions."""
+        late = self.region
         for u in reversed(self.order):
             if u.op is UOps.SINK:
                 late[u] = self.root
                 self._list(u.src, self.root)
-            elif u.op in BLOCKS:
-                body = self.body[u] = LinearBlock(u, late[u], self._blocks)
-                self._blocks += 1
+            elif u.op in REGIONS:
+                body = self.body[u] = LinearRegion(u, late[u], self._regions)
+                self._regions += 1
                 self._list(u.src[1:], body)
                 if u.op is UOps.IF:
                     self._meet(u.src[:1], late[u])
@@ -133,24 +133,24 @@ class Placement:
             else:
                 self._meet(u.src, late[u])
 
-    def _list(self, effects: tuple[UOp, ...], block: LinearBlock) -> None:
+    def _list(self, effects: tuple[UOp, ...], region: LinearRegion) -> None:
         for effect in effects:
             if effect.op not in EFFECTS:
-                raise LinearizeError(f"{effect!r} is not an effect, yet {block.effect!r} lists it")
-            self.listed.setdefault(effect, []).append(block)
-            if effect.op in BLOCKS and len(self.listed[effect]) > 1:
+                raise LinearizeError(f"{effect!r} is not an effect, yet {region.effect!r} lists it")
+            self.listed.setdefault(effect, []).append(region)
+            if effect.op in REGIONS and len(self.listed[effect]) > 1:
                 raise LinearizeError(f"{effect!r} is listed twice")
-        self._meet(effects, block)
+        self._meet(effects, region)
 
-    def _meet(self, nodes: tuple[UOp, ...], block: LinearBlock) -> None:
-        known = self.block
+    def _meet(self, nodes: tuple[UOp, ...], region: LinearRegion) -> None:
+        known = self.region
         for node in nodes:
             before = known.get(node)
-            if before is not block:
-                known[node] = _common(before, block)
+            if before is not region:
+                known[node] = _common(before, region)
 
     def _collect_writes(self, sink: UOp) -> None:
-        """For each effect, and each block with everything in it, how often it writes which memory or register."""
+        """For each effect, and each region with everything in it, how often it writes which memory or register."""
         stores = [u for u in self.order if u.op is UOps.STORE]
         self.stored = dict.fromkeys(pointer_base(u.src[0]) for u in stores)  # in their order, which the text follows
         shared = [p for p in self.stored if p.op is UOps.PARAM or _space(p) is AddrSpace.LOCAL]
@@ -166,13 +166,13 @@ class Placement:
             else:
                 continue
             self.writes[u] = own
-            for body in self.block[u].around():
+            for body in self.region[u].around():
                 total = self.writes[body.effect]
                 for state in own:
                     total[state] = total.get(state, 0) + 1
 
     def _require(self) -> None:
-        """Computes the blocks that each node must stay inside, as bits."""
+        """Computes the regions that each node must stay inside, as bits."""
         need: dict[UOp, int] = {}
         self.need = need
         accumulators = {u for u in self.order if u.op is UOps.ACC}
@@ -180,8 +180,8 @@ class Placement:
             bits = 0
             for s in u.src:
                 bits |= need[s]
-            late = self.block[u]
-            if u.op in BLOCKS:
+            late = self.region[u]
+            if u.op in REGIONS:
                 bits &= ~self.body[u].bit
             elif u.op is UOps.RANGE:
                 bits |= self.of_range[u].bit
@@ -213,9 +213,9 @@ class Placement:
         low, high = self.bounds(u)
         return low > 0 or high < 0
 
-    def _writer(self, block: LinearBlock, state: UOp, own: int) -> int:
-        """The innermost block around that writes ``state`` more than ``own`` times."""
-        for b in block.around():
+    def _writer(self, region: LinearRegion, state: UOp, own: int) -> int:
+        """The innermost region around that writes ``state`` more than ``own`` times."""
+        for b in region.around():
             if self.writes[b.effect].get(state, 0) > own:
                 return b.bit
         return 0
@@ -224,9 +224,9 @@ class Placement:
         """How often effects that move along with what waits for them write ``state``."""
         return sum(self.writes.get(e, {}).get(state, 0) for e in effects if e not in self.listed)
 
-    def _guard(self, block: LinearBlock) -> int:
-        """The innermost block around whose body may not run."""
-        for b in block.around():
+    def _guard(self, region: LinearRegion) -> int:
+        """The innermost region around whose body may not run."""
+        for b in region.around():
             if b.effect.op is UOps.IF or (b.effect.op is UOps.LOOP and not self._runs(b.effect.src[0])):
                 return b.bit
         return 0
@@ -236,63 +236,63 @@ class Placement:
         return self.bounds(counter.src[0])[1] < self.bounds(counter.src[1])[0]
 
     def _place(self) -> None:
-        self.block = {}
-        self.block[self.order[-1]] = self.root
+        self.region = {}
+        self.region[self.order[-1]] = self.root
         for u in reversed(self.order):
             where = self.listed.get(u)
             if where:
-                block = where[0]
+                region = where[0]
                 for other in where[1:]:
-                    block = _common(block, other)
+                    region = _common(region, other)
             elif u.op is UOps.RANGE:
-                block = self.of_range[u]
+                region = self.of_range[u]
             elif u.op in LEAVES:
-                block = self.root
+                region = self.root
             else:
-                block = self._hoist(u, self.block[u])
-            if u.op is not UOps.RANGE and self.need[u] & ~block.path:
-                self._misplaced(u, block)
-            self.block[u] = block
-            if u.op in BLOCKS:
-                self.body[u].attach(block)
+                region = self._hoist(u, self.region[u])
+            if u.op is not UOps.RANGE and self.need[u] & ~region.path:
+                self._misplaced(u, region)
+            self.region[u] = region
+            if u.op in REGIONS:
+                self.body[u].attach(region)
                 self._meet(u.src[1:], self.body[u])
-                self._meet(u.src[0].src if u.op is UOps.LOOP else u.src[:1], block)
+                self._meet(u.src[0].src if u.op is UOps.LOOP else u.src[:1], region)
             elif u.op is not UOps.RANGE:
-                self._meet(u.src, block)
+                self._meet(u.src, region)
         self._find_live_in()
 
-    def _hoist(self, u: UOp, block: LinearBlock) -> LinearBlock:
-        best, need = block, self.need[u]
-        while block.parent is not None and not need & block.bit:
-            if block.effect.op is UOps.LOOP:
-                best = block.parent
-            block = block.parent
+    def _hoist(self, u: UOp, region: LinearRegion) -> LinearRegion:
+        best, need = region, self.need[u]
+        while region.parent is not None and not need & region.bit:
+            if region.effect.op is UOps.LOOP:
+                best = region.parent
+            region = region.parent
         return best
 
-    def _misplaced(self, u: UOp, block: LinearBlock) -> None:
-        missing = self.need[u] & ~block.path
+    def _misplaced(self, u: UOp, region: LinearRegion) -> None:
+        missing = self.need[u] & ~region.path
         for body in self.body.values():
             if body.bit & missing:
                 name = f"LOOP {body.effect.src[0].arg!r}" if body.effect.op is UOps.LOOP else repr(body.effect)
                 raise LinearizeError(f"{u!r} depends on the inside of {name} and is used outside it")
 
     def _find_live_in(self) -> None:
-        """For each block, the values from around it that it uses."""
+        """For each region, the values from around it that it uses."""
         for u in self.order:
             if u.op is UOps.RANGE:
                 continue
             for s in (*u.src[0].src, *u.src) if u.op is UOps.LOOP else u.src:
                 if s.op in LEAVES or s.op is UOps.RANGE:
                     continue
-                at = self.block[s]
-                if u.op in BLOCKS and self.listed.get(s, (None,))[0] is self.body[u]:
+                at = self.region[s]
+                if u.op in REGIONS and self.listed.get(s, (None,))[0] is self.body[u]:
                     continue
-                for home in self.listed.get(u, (self.block[u],)):  # an effect may stand in several blocks
-                    inner: LinearBlock | None = home
+                for home in self.listed.get(u, (self.region[u],)):  # an effect may stand in several regions
+                    inner: LinearRegion | None = home
                     while inner is not None and inner is not at and inner.parent is not at:
                         inner = inner.parent
                     if inner is None:
-                        raise LinearizeError(f"{u!r} uses {s!r} from outside the block that holds it")
+                        raise LinearizeError(f"{u!r} uses {s!r} from outside the region that holds it")
                     if inner is not at:
                         inner.live_in[s] = None
 

@@ -38,7 +38,7 @@ class CPUCosts:
         1.0, "cycles", "a vector that is read from the second-level cache, in order",
         "Intel: 64 bytes a cycle between the caches since Haswell, of which half lasts; probe `reads`")  # fmt: skip
     late_line: float = number(
-        0.4, "cycles", "more, of a line of the second-level cache that prefetchers do not foresee",
+        0.4, "cycles", "more, of a line of the second-level cache that prefetchers do not fetch in time",
         "steps of 32x128 by 128x512 in a loop, in tiles of 4 by 4 and 8 by 2")  # fmt: skip
     reload: float = number(
         0.625, "cycles", "a vector that an unrolled loop reads again for each row, for it does not fit the registers",

@@ -31,7 +31,7 @@ REDUCED_WEIGHT = 8
 
 
 @dataclass(frozen=True, slots=True)
-class CounterPlace:
+class CounterDigit:
     """Where a loop's counter is found: ``index // stride % extent`` of a dimension.
 
     Attributes:
@@ -50,20 +50,20 @@ class LaunchShape:
     """Places of parallel loops.
 
     Attributes:
-      places: the place of each loop, by its name.
+      digits: where the counter of each loop is, by its name.
       sizes: extents of the dimensions in use.
       slots: the loops that share each digit of each dimension: they have one counter.
       warp: threads that do a matrix instruction together.
     """
 
-    places: dict[str, CounterPlace]
+    digits: dict[str, CounterDigit]
     sizes: tuple[sint, ...]
     slots: tuple[tuple[Axis, ...], ...]
     warp: int = WARP
 
     def counter(self, axis: Axis, indices: Sequence[Variable]) -> sint:
         """A loop's counter in terms of the indices of the dimensions."""
-        place = self.places[axis.name]
+        place = self.digits[axis.name]
         index: sint = indices[place.dimension]
         if place.stride > 1:
             index = index // place.stride
@@ -162,14 +162,14 @@ def fold(slots: Sequence[tuple[Axis, ...]], most: tuple[int, int, int], warp: in
                 dimensions.append([slot])
     if len(dimensions) > DIMENSIONS:
         raise ValueError(f"{len(slots)} parallel loops do not fit into {DIMENSIONS} dimensions")
-    places: dict[str, CounterPlace] = {}
+    digits: dict[str, CounterDigit] = {}
     for number, dimension in enumerate(dimensions):
         stride = 1
         for slot in dimension:
-            places.update((axis.name, CounterPlace(number, stride, slot is dimension[-1])) for axis in slot)
+            digits.update((axis.name, CounterDigit(number, stride, slot is dimension[-1])) for axis in slot)
             stride *= bound(slot, warp)
     sizes = tuple(prod(counted(slot[0], warp) for slot in dimension) for dimension in dimensions)
-    return LaunchShape(places, sizes, tuple(slot for dimension in dimensions for slot in dimension), warp)
+    return LaunchShape(digits, sizes, tuple(slot for dimension in dimensions for slot in dimension), warp)
 
 
 def counted(axis: Axis, warp: int) -> sint:

@@ -22,7 +22,7 @@ MOST_COPIES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class StagedDimension:
     """The values of one dimension that a stage holds: ``base + number * step`` for ``number < count``.
 
     Attributes:
@@ -44,33 +44,33 @@ class Layout:
     """A stage in shared memory.
 
     Attributes:
-      ranges: what it holds, dimension by dimension; along the last one neighbours in memory are nearest.
+      dimensions: what it holds, dimension by dimension; along the last one neighbours in memory are nearest.
       width: elements that an item copies at once.
       size: elements, those between rows included.
     """
 
-    ranges: tuple[Range, ...]
+    dimensions: tuple[StagedDimension, ...]
     width: int
     size: int
 
     @property
-    def last(self) -> Range | None:
+    def last(self) -> StagedDimension | None:
         """The dimension along which vectors are copied."""
-        return self.ranges[-1] if self.ranges else None
+        return self.dimensions[-1] if self.dimensions else None
 
     @property
     def vectors(self) -> int:
         """How many vectors are copied."""
-        return prod(r.count for r in self.ranges) // self.width
+        return prod(r.count for r in self.dimensions) // self.width
 
 
-def ranges(nest: Nest, node: Node, opened: Container[str]) -> list[Range]:
+def staged_dimensions(nest: Nest, node: Node, opened: Container[str]) -> list[StagedDimension]:
     """What a load reads of each dimension for all work-items of a group, the loops ``opened`` standing still.
 
     Raises:
       EmitError: if the loops that move leave values out.
     """
-    found: list[Range] = []
+    found: list[StagedDimension] = []
     for root in sorted(node.free, key=lambda v: v.name):
         axes = nest.of_root(root)
         inner = [a for a in reversed(axes) if a.kind in ITEMS or a.name not in opened]
@@ -81,11 +81,11 @@ def ranges(nest: Nest, node: Node, opened: Container[str]) -> list[Range]:
             if not isinstance(axis.extent, int):
                 raise EmitError(f"the loop {axis.name} of symbolic extent {axis.extent} cannot be shared")
             count *= axis.extent
-        found.append(Range(root, 0, step, count, tuple(inner)))
+        found.append(StagedDimension(root, 0, step, count, tuple(inner)))
     return found
 
 
-def laid_out(nest: Nest, target: Target, node: Node, found: Sequence[Range]) -> Layout:
+def laid_out(nest: Nest, target: Target, node: Node, found: Sequence[StagedDimension]) -> Layout:
     """Where the elements of a stage lie in shared memory."""
     ordered = sorted(found, key=lambda r: -jump(node, r))
     last = ordered[-1] if ordered else None
@@ -97,16 +97,16 @@ def laid_out(nest: Nest, target: Target, node: Node, found: Sequence[Range]) -> 
     return Layout(tuple(pitched), width, sum((r.count - 1) * r.pitch for r in pitched) + 1)
 
 
-def jump(node: Node, r: Range) -> int:
+def jump(node: Node, r: StagedDimension) -> int:
     """How far apart in memory a load's neighbours in a range are; very far if that differs."""
     index = node.arg[1]
     by = coefficient(index, r.root)
     return 1 << 62 if by is None or r.count == 1 else abs(by) * r.step
 
 
-def packed(nest: Nest, target: Target, node: Node, ordered: Sequence[Range]) -> list[Range]:
-    """The ranges with their pitches: what becomes lanes is contiguous, reduced dimensions are outermost."""
-    def nearness(r: Range) -> tuple[bool, bool, bool, int]:
+def packed(nest: Nest, target: Target, node: Node, ordered: Sequence[StagedDimension]) -> list[StagedDimension]:
+    """The dimensions with their pitches: what becomes lanes is contiguous, reduced dimensions are outermost."""
+    def nearness(r: StagedDimension) -> tuple[bool, bool, bool, int]:
         kinds = {a.kind for a in r.axes}
         return Kind.CONTRACT in kinds, bool(kinds & LANE), not nest.roots[r.root].reduce, -jump(node, r)
 
@@ -136,4 +136,4 @@ def planned_layout(nest: Nest, target: Target, node: Node, axis: str | None) -> 
                 opened.add(other.name)
             if other.name == axis:
                 break
-    return laid_out(nest, target, node, ranges(nest, node, opened))
+    return laid_out(nest, target, node, staged_dimensions(nest, node, opened))

@@ -217,7 +217,7 @@ class Nest:
       stages: nodes kept in scratch memory.
       streams: the slots that are written past the caches.
       ahead: for loads, by how many elements ahead of each the cache is told what comes.
-      foreseen: the loop for which gathers tell the cache what they will read, and by how many iterations ahead.
+      indirect_ahead: the loop for which gathers tell the cache what they will read, and by how many iterations ahead.
       partitions: loops that are emitted in parts, one of which needs no masks, and how many iterations of the others
         may be copies of the code.
       rolled: unrolled loops of the outputs that are loops nevertheless where the outputs are written.
@@ -230,7 +230,7 @@ class Nest:
     stages: tuple[Stage, ...] = ()
     streams: frozenset[int] = frozenset()
     ahead: tuple[tuple[Node, int], ...] = ()
-    foreseen: tuple[str, int] | None = None
+    indirect_ahead: tuple[str, int] | None = None
     partitions: tuple[tuple[str, int], ...] = ()
     rolled: tuple[str, ...] = ()
 
@@ -265,7 +265,7 @@ class Nest:
     def untouched(self) -> bool:
         """Whether each dimension is one serial loop still, and nothing else is decided."""
         serial = all(a.kind in STATED and a.stride == 1 for a in self.axes)
-        added = self.stages or self.streams or self.ahead or self.foreseen or self.partitions or self.rolled
+        added = self.stages or self.streams or self.ahead or self.indirect_ahead or self.partitions or self.rolled
         return serial and len(self.axes) == len({a.root for a in self.axes}) and not added
 
     def split(self, axis: Axis, factor: int, kind: Kind) -> Nest:

@@ -108,7 +108,7 @@ def _inside(nest: Nest) -> list[str]:
               for s in nest.stages]
     lines += [f"stream {slot}" for slot in sorted(nest.streams)]
     lines += [f"prefetch {names[node]} by {distance}" for node, distance in nest.ahead]
-    lines += [f"foresee {nest.foreseen[1]} of {nest.foreseen[0]}"] if nest.foreseen else []
+    lines += [f"prefetch indirect {nest.indirect_ahead[1]} of {nest.indirect_ahead[0]}"] if nest.indirect_ahead else []
     lines += [f"partition {name}, copies {copies}" for name, copies in nest.partitions]
     lines += [f"roll {name}" for name in nest.rolled]
     return lines
@@ -170,7 +170,7 @@ class _Reader:
     stages: list[Stage] = field(default_factory=list)
     streams: set[int] = field(default_factory=set)
     ahead: list[tuple[Node, int]] = field(default_factory=list)
-    foreseen: tuple[str, int] | None = None
+    indirect_ahead: tuple[str, int] | None = None
     partitions: list[tuple[str, int]] = field(default_factory=list)
     rolled: list[str] = field(default_factory=list)
 
@@ -188,7 +188,7 @@ class _Reader:
             (r"stage (\S+?)(?: in ([\w.]+))?(, shared)?", self.stage),
             (r"stream (\d+)", self.stream),
             (r"prefetch (\S+) by (\d+)", self.prefetch),
-            (r"foresee (\d+) of (\S+)", self.foresee),
+            (r"prefetch indirect (\d+) of (\S+)", self.prefetch_indirect),
             (r"partition (\S+), copies (\d+)", self.partition),
             (r"roll (\S+)", self.roll),
         )
@@ -260,8 +260,8 @@ class _Reader:
     def prefetch(self, node: str, distance: str) -> None:
         self.ahead.append((self.value(node), int(distance)))
 
-    def foresee(self, distance: str, axis: str) -> None:
-        self.foreseen = axis, int(distance)
+    def prefetch_indirect(self, distance: str, axis: str) -> None:
+        self.indirect_ahead = axis, int(distance)
 
     def partition(self, axis: str, copies: str) -> None:
         self.partitions.append((axis, int(copies)))
@@ -302,7 +302,7 @@ class _Reader:
             Axis(r.var.name, r.var, 1, r.extent, Kind.REDUCE if r.reduce else Kind.LOOP) for r in roots.values()]
         return Nest(
             tuple(self.stores), tuple(self.buffers), roots, tuple(axes), tuple(self.stages),
-            streams=frozenset(self.streams), ahead=tuple(self.ahead), foreseen=self.foreseen,
+            streams=frozenset(self.streams), ahead=tuple(self.ahead), indirect_ahead=self.indirect_ahead,
             partitions=tuple(self.partitions), rolled=tuple(self.rolled))
 
 

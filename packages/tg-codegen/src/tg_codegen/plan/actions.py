@@ -345,7 +345,7 @@ class Stream(LoopAction):
 class Prefetch(LoopAction):
     """Tells the cache, with each vector of the ``number``-th load, of the one ``distance`` elements further.
 
-    For rows that are walked several times: the machine foresees only the walk that it is in.
+    For rows that are walked several times: hardware prefetchers follow only the walk that is under way.
     """
 
     number: int
@@ -363,7 +363,7 @@ class Prefetch(LoopAction):
 
 
 @dataclass(frozen=True, slots=True)
-class Foresee(LoopAction):
+class PrefetchIndirect(LoopAction):
     """Tells the cache what gathers will read ``distance`` iterations of ``axis`` later, their indices being there.
 
     Only gathers whose lanes are neighbours: rows of a table, one here and one there. Updates likewise.
@@ -379,9 +379,9 @@ class Foresee(LoopAction):
         updated = any(s.update is not None and root in s.update.place.free for s in nest.stores)
         if not updated and not any(n.op is NodeOp.GATHER and root in n.free for n in nest.nodes()):
             raise ActionError(f"{self}: no gather and no update depends on that loop")
-        if nest.foreseen is not None:
+        if nest.indirect_ahead is not None:
             raise ActionError(f"{self}: gathers look ahead already")
-        return replace(nest, foreseen=(self.axis, self.distance))
+        return replace(nest, indirect_ahead=(self.axis, self.distance))
 
 
 def staged(nest: Nest, node: Node, axis: str | None, action: Action, shared: bool = False) -> Nest:

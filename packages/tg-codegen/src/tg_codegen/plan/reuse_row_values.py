@@ -46,7 +46,7 @@ class Reuse:
         return upper(nest.roots[self.walk].extent) * self.value.dtype.itemsize
 
 
-class Search:
+class ReuseFinder:
     """Looks for what an output and a reduction compute alike."""
 
     def __init__(self, nest: Nest) -> None:
@@ -115,7 +115,7 @@ def reusable(nest: Nest) -> tuple[Store, Reuse] | None:
     if (len(nest.stores) != 1 and not parts) or any(store.update for store in nest.stores):
         return None
     for store in nest.stores:
-        found = Search(nest).found(store) if isinstance(store.valid, int) else None
+        found = ReuseFinder(nest).found(store) if isinstance(store.valid, int) else None
         outer = [] if found is None else [root for root in store.roots if root is not found.walk]
         known = all(isinstance(nest.roots[root].extent, int) for root in outer)
         if found is not None and outer and known and all(root in found.value.free for root in outer):

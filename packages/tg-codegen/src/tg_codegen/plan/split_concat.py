@@ -1,4 +1,4 @@
-"""Outputs in pieces: what was put together from several operands is written operand by operand.
+"""Outputs in parts: what was put together from several operands is written operand by operand.
 
 A concatenation is lowered to one loop over its output, in which masks choose between operands: every iteration would
 ask for all of them. Where masks change at places that are known, the output is several outputs, each with the operands
@@ -24,7 +24,7 @@ from ..nest.spec import READS, Kind, NodeOp
 from .actions import ActionError, KernelAction
 from .cpu.plan_cost import walk_cycles
 
-MOST_PIECES = 16
+MOST_PARTS = 16
 """Parts of an output: the code of each stands in the kernel."""
 
 
@@ -63,7 +63,7 @@ def without_dimensions(nest: Nest, around: frozenset[Variable]) -> Nest:
     return Nest(stores, nest.buffers, table.roots, axes)
 
 
-def piece(nest: Nest, root: Root, start: int, end: int, around: frozenset[Variable]) -> Nest:
+def part_between(nest: Nest, root: Root, start: int, end: int, around: frozenset[Variable]) -> Nest:
     """The nest with ``root`` from ``start`` up to ``end``."""
     count = end - start
     fresh = Root(Variable(f"{root.var.name}p{start}", 0, count - 1), count, False)
@@ -78,9 +78,9 @@ def read_nodes(nest: Nest) -> frozenset[Node]:
 
 
 def concat_parts(nest: Nest) -> Kernel | None:
-    """The kernel with its output in pieces; None where it is none that can be cut, or where that makes nothing simpler.
+    """The kernel with its output in parts; None where it is none that can be cut, or where that makes nothing simpler.
 
-    Only one output without reductions, which does not overwrite what it reads: pieces are written one after the other.
+    Only one output without reductions, which does not overwrite what it reads: parts are written one after the other.
     """
     if len(nest.stores) != 1 or nest.stores[0].update or any(n.op is NodeOp.REDUCE for n in nest.nodes()):
         return None
@@ -91,13 +91,13 @@ def concat_parts(nest: Nest) -> Kernel | None:
     for var in store.roots:
         root, step = nest.roots[var], steps[var]
         places = changes(nest, root)
-        if not places or len(places) >= MOST_PIECES or step is None or any(s is None or s < 1 for s in steps.values()):
+        if not places or len(places) >= MOST_PARTS or step is None or any(s is None or s < 1 for s in steps.values()):
             continue
         spans = list(pairwise([0, *places, int(root.extent)]))
         outer = sorted((r for r, s in steps.items() if s is not None and s > step), key=lambda r: -(steps[r] or 0))
         if not all(isinstance(nest.roots[r].extent, int) for r in outer):
             continue
-        parts = tuple(piece(nest, root, start, end, frozenset(outer)) for start, end in spans)
+        parts = tuple(part_between(nest, root, start, end, frozenset(outer)) for start, end in spans)
         read = [read_nodes(part) for part in parts]
         if sum(map(bool, read)) > 1 and all(len(mine) < len(reads) for mine in read):
             return Kernel(nest, parts, tuple(Axis(r.name, r, 1, nest.roots[r].extent, Kind.LOOP) for r in outer))

@@ -28,7 +28,7 @@ TOP_BIT = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
+class ProductOperands:
     """A sum of products, lanes being along one of its operands.
 
     Attributes:
@@ -63,13 +63,13 @@ class UnsignedProducts(LoopAction):
         return replace(new, stages=(*new.stages, Stage(sums, around))) if inside else new
 
 
-def signed_product(nest: Nest) -> Operands | None:
+def signed_product(nest: Nest) -> ProductOperands | None:
     """The product of signed bytes that a nest is, if it is one."""
     found = integers(nest)
     return None if found is None or any(x.dtype is not dtypes.int8 for x in (found.a, found.b)) else found
 
 
-def integers(nest: Nest) -> Operands | None:
+def integers(nest: Nest) -> ProductOperands | None:
     """The sum of products of narrower integers in 32 bits that a nest is, if it is one."""
     reductions, lanes = reductions_of(nest), [axis.root for axis in nest.axes if axis.kind is Kind.VECTOR]
     pair = factors(reductions[0]) if len(reductions) == 1 and lanes else None
@@ -78,7 +78,7 @@ def integers(nest: Nest) -> Operands | None:
     if reductions[0].dtype is not dtypes.int32 or (lanes[-1] in pair[0].free) is (lanes[-1] in pair[1].free):
         return None
     a, b = pair if lanes[-1] in pair[1].free else reversed(pair)
-    return Operands(reductions[0], a, b)
+    return ProductOperands(reductions[0], a, b)
 
 
 def serial(nest: Nest) -> list[Axis]:
@@ -86,12 +86,12 @@ def serial(nest: Nest) -> list[Axis]:
     return [axis for axis in nest.axes if axis.kind in SERIAL_OUTPUT and upper(axis.extent) > 1]
 
 
-def rows_of(nest: Nest, found: Operands) -> list[int]:
+def rows_of(nest: Nest, found: ProductOperands) -> list[int]:
     """The numbers of the serial loops on which the sum depends and its second operand does not."""
     return [number for number, axis in enumerate(serial(nest)) if axis.root in found.node.free - found.b.free]
 
 
-def place(nest: Nest, found: Operands) -> tuple[bool, str | None]:
+def place(nest: Nest, found: ProductOperands) -> tuple[bool, str | None]:
     """Whether columns are inside of a loop of rows, and the loop of columns around the rows, if there is one."""
     loops, rows = serial(nest), rows_of(nest, found)
     columns = [number for number, axis in enumerate(loops) if axis.root in found.b.free]
@@ -120,7 +120,9 @@ def proposed(nest: Nest, target: Target) -> Iterator[LoopAction]:
         yield from copies(UnsignedProducts().apply(nest), found.a, tile, target)
 
 
-def contracted_by(nest: Nest, found: Operands, instructions: Container[MatrixInstruction], target: Target) -> bool:
+def contracted_by(
+    nest: Nest, found: ProductOperands, instructions: Container[MatrixInstruction], target: Target
+) -> bool:
     """Whether one of some matrix instructions takes the terms of a sum of which nothing is kept."""
     lanes = [axis.root for axis in nest.axes if axis.kind is Kind.VECTOR]
     if all(axis.kind is not Kind.CONTRACT for axis in nest.axes) or any(s.node is found.node for s in nest.stages):
@@ -195,7 +197,7 @@ def copied(nest: Nest, a: Node, tile: str | None, itemsize: int, target: Target)
     return size is not None and size * itemsize <= min(target.resident_bytes, target.scratch_bytes)
 
 
-def without_sign(nest: Nest, found: Operands) -> tuple[Node, Node]:
+def without_sign(nest: Nest, found: ProductOperands) -> tuple[Node, Node]:
     """A sum of products of signed bytes as the difference of two sums, both of unsigned ones times ``b``.
 
     Returns:

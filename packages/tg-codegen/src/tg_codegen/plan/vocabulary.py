@@ -10,7 +10,6 @@ from .actions import (
     Action,
     ActionError,
     Convert,
-    Foresee,
     In,
     KernelAction,
     LoopAction,
@@ -18,6 +17,7 @@ from .actions import (
     Outermost,
     Pack,
     Prefetch,
+    PrefetchIndirect,
     Share,
     Split,
     SplitReduction,
@@ -38,7 +38,7 @@ ACTIONS: dict[str, type[Action]] = {
     cls.title(): cls
     for cls in (
         *PARTING,
-        Split, Mark, Outermost, Pack, Convert, Share, SplitReduction, Stream, Prefetch, Foresee,
+        Split, Mark, Outermost, Pack, Convert, Share, SplitReduction, Stream, Prefetch, PrefetchIndirect,
         UnsignedProducts, WidenRows, Partition, Roll, JoinWalks, DelayStores,
     )
 }  # fmt: skip

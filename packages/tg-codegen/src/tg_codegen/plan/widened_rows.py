@@ -18,7 +18,7 @@ from ..machine.target import Target
 from ..nest.nest import Nest, NodeTable
 from ..nest.spec import NodeOp
 from .actions import ActionError, LoopAction
-from .unsigned_products import Operands, contracted_by, copied, copies, integers, tile_of, with_node
+from .unsigned_products import ProductOperands, contracted_by, copied, copies, integers, tile_of, with_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class WidenRows(LoopAction):
         return with_node(nest, node, table.make(NodeOp.REDUCE, node.dtype, (product,), node.arg))
 
 
-def byte_rows(nest: Nest) -> Operands | None:
+def byte_rows(nest: Nest) -> ProductOperands | None:
     """The product whose rows are bytes that a nest is, if it is one."""
     found = integers(nest)
     return found if found is not None and found.a.dtype.itemsize == 1 else None

@@ -9,25 +9,25 @@ from ..ir.uop import UOp, UOps, is_alu
 
 
 def inlined(uops: Sequence[UOp], uses: Mapping[UOp, int]) -> set[UOp]:
-    """Values used once, in the block that makes them, with no change of a register they read in between.
+    """Values used once, in the region that makes them, with no change of a register they read in between.
 
     Args:
       uops: a linear kernel.
       uses: how often each node stands as an operand.
     """
-    position, block, user = {}, {}, {}
-    open_blocks, count = [0], 0
+    position, region, user = {}, {}, {}
+    open_regions, count = [0], 0
     reads: dict[UOp, frozenset[UOp]] = {}
     changes: dict[UOp, list[int]] = {}
     for i, u in enumerate(uops):
         if u.op in CLOSES:
-            open_blocks.pop()
+            open_regions.pop()
         for operand in u.src:
             user[operand] = u
-        position[u], block[u] = i, open_blocks[-1]
+        position[u], region[u] = i, open_regions[-1]
         if u.op in OPENS:
             count += 1
-            open_blocks.append(count)
+            open_regions.append(count)
         if u.op is UOps.ASSIGN:
             changes.setdefault(u.src[0], []).append(i)
         elif u.op is UOps.ACC:
@@ -38,7 +38,7 @@ def inlined(uops: Sequence[UOp], uses: Mapping[UOp, int]) -> set[UOp]:
     lands: dict[UOp, int] = {}
     for u in reversed(uops):
         lands[u] = position[u]
-        if not (is_alu(u) or u.op in LANE_MOVES) or uses.get(u) != 1 or block[user[u]] != block[u]:
+        if not (is_alu(u) or u.op in LANE_MOVES) or uses.get(u) != 1 or region[user[u]] != region[u]:
             continue
         landing = lands[user[u]]
         if not any(position[u] < i < landing for register in reads[u] for i in changes.get(register, ())):

@@ -38,12 +38,12 @@ class Text:
         self.body.append("  " * self._depth + text)
 
     def open(self, head: str) -> None:
-        """Begins a block."""
+        """Begins a region."""
         self.line(f"{head} {{")
         self._depth += 1
 
     def close(self) -> None:
-        """Ends the innermost block."""
+        """Ends the innermost region."""
         self._depth -= 1
         self.line("}")
 

@@ -24,7 +24,7 @@ from ..ir.uop import STREAM, UOp, UOps, const
 
 SIMPLE = EFFECTS - LISTS - CLOSES
 
-Rows = tuple[UOp, UOp | None]
+ChangedRows = tuple[UOp, UOp | None]
 """A loop over rows, and what is to come after it, if anything."""
 
 
@@ -42,14 +42,14 @@ def delayed(sink: UOp, worth: Callable[[Delay], bool] = lambda delay: True) -> U
     """
     numbers = count(1 + max((u.arg for u in sink.toposort() if u.op is UOps.ACC), default=-1))
 
-    def change(row: UOp) -> Rows:
+    def change(row: UOp) -> ChangedRows:
         found = delay_of(row)
         return found.applied(numbers) if found is not None and worth(found) else (row, None)
 
     return over_rows(sink, change)
 
 
-def over_rows(sink: UOp, change: Callable[[UOp], Rows]) -> UOp:
+def over_rows(sink: UOp, change: Callable[[UOp], ChangedRows]) -> UOp:
     """A kernel with each loop that has several loops in it changed."""
     new: dict[UOp, UOp] = {}
     rest: dict[UOp, UOp] = {}
@@ -215,7 +215,7 @@ class Delay:
         """What the last walk computes itself, operands first: not what other walks leave."""
         return toposort(self.write.src[1:], lambda u: () if u.op in WAITS else u.src)
 
-    def applied(self, numbers: Iterator[int]) -> Rows:
+    def applied(self, numbers: Iterator[int]) -> ChangedRows:
         """The loop with the last walk in the one that it waits for, before what takes the place of what it reads.
 
         Args:

@@ -19,7 +19,6 @@ from ..plan import row_blocks
 from ..plan.actions import (
     Action,
     Convert,
-    Foresee,
     In,
     KernelAction,
     LoopAction,
@@ -27,6 +26,7 @@ from ..plan.actions import (
     Outermost,
     Pack,
     Prefetch,
+    PrefetchIndirect,
     Share,
     Split,
     SplitReduction,
@@ -48,7 +48,7 @@ PIECE = 256
 """Iterations of a piece of a long reduction, whose operands stay in a cache."""
 SHARED_PIECE = 16
 """The same where the operands of a piece may be in shared memory."""
-STEPS = (2, 4, 8)
+VECTORS_AT_ONCE = (2, 4, 8)
 """Vectors that one iteration processes, to try for all loops along a row."""
 BLOCK_SIZES = (16, 64)
 """Rows of a block, or iterations of one of another loop, to begin a search with."""
@@ -155,7 +155,7 @@ def told(nest: Nest) -> Iterator[LoopAction]:
     yield from (Stream(slot) for slot in sorted({store.slot for store in nest.stores}))
     yield from (Prefetch(number, ahead) for number in loads for ahead in AHEAD)
     if any(node.op is NodeOp.GATHER for node in nest.nodes()):
-        yield from (Foresee(axis.name, 4) for axis in nest.axes if axis.kind is Kind.LOOP)
+        yield from (PrefetchIndirect(axis.name, 4) for axis in nest.axes if axis.kind is Kind.LOOP)
 
 
 def of_memory(nest: Nest) -> Iterator[LoopAction]:
@@ -279,7 +279,7 @@ def even_walks(actions: Sequence[KernelAction]) -> Iterator[tuple[Action, ...]]:
     """
     if not any(isinstance(action, In) for action in actions):
         return
-    for count in STEPS:
+    for count in VECTORS_AT_ONCE:
         evened: list[KernelAction] = []
         for action in actions:
             inner = action.action if isinstance(action, In) else None

@@ -1,7 +1,7 @@
 """What to fetch ahead: rows that a kernel walks several times.
 
-While a row is walked for the second time, the machine reads nothing: it foresees what follows in a walk, not that the
-walk will be followed by one over the next row. The second walk says so.
+While a row is walked for the second time, it comes from a cache, and memory is idle: hardware prefetchers fetch what
+follows in a walk, and do not know that a walk over the next row comes after it. The second walk says so.
 """
 
 from __future__ import annotations

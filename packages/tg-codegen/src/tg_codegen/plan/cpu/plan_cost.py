@@ -25,7 +25,7 @@ from ...nest.windows import held, windowed
 from ..actions import reductions_of
 from ..planner import busiest, power_below
 
-Bound = tuple[list[int], int, Literal["less", "equal"] | int]
+Condition = tuple[list[int], int, Literal["less", "equal"] | int]
 """A condition on some dimensions: their factors, and what their sum is less than, equal to or congruent to."""
 ALIKE_LANES = 1.5
 """Times the fewest instructions of any dimension: of those with fewer than so many, each is planned and compared by
@@ -116,7 +116,7 @@ def _wanted(nest: Nest, node: Node, lanes: Axis | None) -> float:
     packed = {stage.node for stage in nest.stages}
     masks = {mask for load in node.toposort() if load.op is NodeOp.LOAD and load not in packed
              for mask in conditions(load.arg[2])}
-    groups: dict[tuple[Variable, ...], list[Bound]] = {}
+    groups: dict[tuple[Variable, ...], list[Condition]] = {}
     for mask in masks & needed(node):
         roots, bound = _trimmed(nest, mask, lanes) or ((), None)
         if bound is not None:
@@ -130,7 +130,7 @@ def _wanted(nest: Nest, node: Node, lanes: Axis | None) -> float:
     return share
 
 
-def _trimmed(nest: Nest, mask: Expr, lanes: Axis | None) -> tuple[tuple[Variable, ...], Bound] | None:
+def _trimmed(nest: Nest, mask: Expr, lanes: Axis | None) -> tuple[tuple[Variable, ...], Condition] | None:
     """The dimensions of a condition that loops are trimmed to, and it as a bound; None where it stays in the loops."""
     if mask.op not in ("lt", "eq") or not isinstance(mask.args[1], int) or not isinstance(mask.args[0], Expr):
         return None
@@ -147,7 +147,7 @@ def _trimmed(nest: Nest, mask: Expr, lanes: Axis | None) -> tuple[tuple[Variable
     return roots, (by, mask.args[1] - constant, "equal" if mask.op == "eq" else "less")
 
 
-def _holds(bound: Bound, place: tuple[int, ...]) -> bool:
+def _holds(bound: Condition, place: tuple[int, ...]) -> bool:
     """Whether a condition holds at a place."""
     factors, room, how = bound
     at: int = sum(map(mul, factors, place))

@@ -27,8 +27,8 @@ from .streaming import (
     TRANSPOSED_VECTORS,
     VECTORS_BESIDE,
     exceeds,
-    foresees,
     prefetches,
+    prefetches_indirect,
     runs_ahead,
     streams,
     sums_by_rows,
@@ -430,7 +430,7 @@ class CPUPlanner(Packer):
         self.thread()
         self.do_all(prefetches(self.nest, self.target))
         self.do_all(runs_ahead(self.nest, self.target))
-        self.do_all(foresees(self.nest, self.target))
+        self.do_all(prefetches_indirect(self.nest, self.target))
         self.do_all(streams(self.nest, self.target))
         return self.actions
 

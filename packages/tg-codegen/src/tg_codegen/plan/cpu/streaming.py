@@ -12,11 +12,11 @@ from ...nest.nest import Nest, Node
 from ...nest.spec import SERIAL, SERIAL_OUTPUT, Kind, NodeOp
 from ..actions import (
     ActionError,
-    Foresee,
     LoopAction,
     Mark,
     Outermost,
     Prefetch,
+    PrefetchIndirect,
     Split,
     SplitReduction,
     Stream,
@@ -163,7 +163,7 @@ def prefetches(nest: Nest, target: Target) -> list[LoopAction]:
 def runs_ahead(nest: Nest, target: Target) -> list[LoopAction]:
     """Fetches what comes some pages later in a run of memory that is reduced, each element being read once.
 
-    The machine foresees no further than the page that it reads: where each begins, it would be waited for. Where as
+    Hardware prefetchers stop at the end of a page: where each begins, it would be waited for. Where as
     much is written as is read, that is waited for instead.
     """
     if not target.cpu.run_ahead_bytes or nest.stages or nest.ahead or not reductions_of(nest):
@@ -193,7 +193,7 @@ def walked_once(nest: Nest, load: Node) -> bool:
     return vectors and by is not None and by * walks[-1].stride == run
 
 
-def foresees(nest: Nest, target: Target) -> list[LoopAction]:
+def prefetches_indirect(nest: Nest, target: Target) -> list[LoopAction]:
     """Fetches the next rows of a table: they lie where indices say, which no hardware prefetcher predicts."""
     row = next((a for a in nest.axes if a.kind in SERIAL_OUTPUT), None)
     lanes = next((a for a in nest.axes if a.kind is Kind.VECTOR), None)
@@ -207,7 +207,7 @@ def foresees(nest: Nest, target: Target) -> list[LoopAction]:
         far = upper(nest.buffers[node.arg[0]].size) * node.dtype.itemsize > target.l2_bytes
         if chosen and far and nbytes >= LEAST_ROW_LINES * target.line_bytes:
             rows = -(-target.cpu.row_ahead_bytes // (nbytes * row.stride))
-            return [Foresee(row.name, min(target.cpu.misses, rows))]
+            return [PrefetchIndirect(row.name, min(target.cpu.misses, rows))]
     return []
 
 

@@ -8,7 +8,7 @@ from ...machine.target import Target
 from ...nest.nest import Axis, Nest
 from ...nest.spec import Kind
 from ...nest.updates import ordered_roots
-from ..actions import Foresee, LoopAction, Mark, Outermost, Split
+from ..actions import LoopAction, Mark, Outermost, PrefetchIndirect, Split
 from ..planner import Planner
 
 
@@ -47,7 +47,7 @@ class UpdatePlanner(Planner):
         loops = [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in place.free]
         table = self.nest.buffers[self.store.slot]
         if loops and self.target.prefetches and table.size * table.dtype.itemsize > self.target.l2_bytes:
-            self.do(Foresee(loops[-1].name, self.target.cpu.misses))
+            self.do(PrefetchIndirect(loops[-1].name, self.target.cpu.misses))
         return self.actions
 
     def rows_at_once(self) -> None:

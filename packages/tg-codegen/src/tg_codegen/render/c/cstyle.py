@@ -1,6 +1,6 @@
 """The C family: one renderer, whose dialect is a table.
 
-:class:`CStyleKernel` writes one kernel statement by statement. What it is made of is held by its parts: words
+:class:`CStyleFunction` writes one kernel statement by statement. What it is made of is held by its parts: words
 (:mod:`~tg_codegen.render.c.terms`), conversions, arithmetic and memory; each asks the dialect where languages
 differ. A value used once stands inside the expression that uses it; all others get a variable.
 
@@ -46,13 +46,13 @@ class CStyleRenderer(Renderer):
     dialect: ClassVar[Dialect]
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
-        return CStyleKernel(self.dialect, name, uops, self.target.fused_multiply_add).source()
+        return CStyleFunction(self.dialect, name, uops, self.target.fused_multiply_add).source()
 
     def supports_dtype(self, dtype: DType) -> bool:
         return dtypes.is_bool(dtype) or dtype.scalar() in self.dialect.scalars
 
 
-class CStyleKernel:
+class CStyleFunction:
     """One kernel while its text is being written.
 
     Args:

@@ -80,7 +80,7 @@ class PTXRenderer(Renderer):
         self.arch, self.sm = arch, sm
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
-        return _Kernel(self, name, uops).module()
+        return PTXFunction(self, name, uops).module()
 
     def supports_dtype(self, dtype: DType) -> bool:
         if dtype.scalar() is dtypes.bfloat16:
@@ -103,7 +103,7 @@ class PTXRenderer(Renderer):
         return f"{super().key}:{self.arch}"
 
 
-class _Kernel:
+class PTXFunction:
     """One kernel while its text is being written."""
 
     def __init__(self, renderer: PTXRenderer, name: str, uops: Sequence[UOp]) -> None:

@@ -72,7 +72,7 @@ class WGSLRenderer(Renderer):
         self.half, self.buffers, self.cast_half = half, buffers, cast_half
 
     def render(self, name: str, uops: Sequence[UOp]) -> str:
-        return _Kernel(name, self.written(uops), self).source()
+        return WGSLFunction(name, self.written(uops), self).source()
 
     def written(self, uops: Sequence[UOp]) -> Sequence[UOp]:
         return scalarize(uops)
@@ -93,7 +93,7 @@ class WGSLRenderer(Renderer):
         return f"{super().key}:half={self.half}:buffers={self.buffers}:cast_half={self.cast_half}"
 
 
-class _Kernel:
+class WGSLFunction:
     """One kernel while its text is being written."""
 
     def __init__(self, name: str, uops: Sequence[UOp], renderer: WGSLRenderer) -> None:

@@ -14,7 +14,7 @@ from tg_lazy import ALU, Ops
 
 from ...ir.bounds import Bounds
 from ...ir.scalar import evaluate
-from ...ir.spec import BLOCKS, LISTS
+from ...ir.spec import LISTS, REGIONS
 from ...ir.uop import UOp, UOps, const, shuffle, vectorize
 from ..engine import PatternMatcher, Rule
 from ..pattern import ANY, BOOL, FLOAT, INT, VALUE, constant, literal, op, var
@@ -283,7 +283,7 @@ def _dead(u: UOp) -> bool:
     """Whether an effect does nothing."""
     if u.op is UOps.STORE:
         return len(u.src) > 3 and u.src[3].is_const and not u.src[3].arg
-    if u.op not in BLOCKS:
+    if u.op not in REGIONS:
         return False
     return len(u.src) == 1 or (u.op is UOps.IF and u.src[0].is_const and not u.src[0].arg)
 
