@@ -42,6 +42,36 @@ class GPUCosts:
     texel_items: int = number(
         16, "work-items", "of a group that writes an image, along its rows",
         "drivers give images to square tiles of 8 to 32 texels")  # fmt: skip
+    run: int = number(
+        8, "elements", "side by side, at the least, that items read or write together",
+        "CUDA: “Device Memory Accesses”, transactions of 32 bytes and more")  # fmt: skip
+    far_store: int = number(
+        4, "loads", "that cost as much as a store, where neither is of neighbours",
+        "estimate: a line is read and written")  # fmt: skip
+    lone_results: int = number(
+        1 << 13, "results", "of reductions, from which on each has one item", "estimate: half of `lanes`")
+    item_terms: int = number(
+        4, "terms", "of a reduction, at the least, for each item that it is divided among",
+        "estimate: `barrier` and combining by the multiply-adds of a term")  # fmt: skip
+    item_read: float = number(
+        2.0, "multiply-adds", "that take as long as an item's read of one operand from shared memory", "estimate")
+    warp_read: float = number(
+        8.0, "multiply-adds", "the same for a row or a column of a warp's matrix instructions",
+        "estimate: these multiply many terms at a time")  # fmt: skip
+    group_read: float = number(
+        16.0, "multiply-adds", "the same for a row or a column that a group of such warps copies to shared memory",
+        "estimate: twice `warp_read`, being read and written")  # fmt: skip
+    item_columns: int = number(
+        8, "columns", "of an item's tile, at the most", "estimate: two vectors of `ACCESS_BYTES`")
+    warp_results: int = number(
+        16, "results", "of matrix instructions that a warp keeps, at the most",
+        "estimate: each takes registers of all its threads")  # fmt: skip
+    schedulers: int = number(
+        4, "warps", "of a group, at the least, for each scheduler of a multiprocessor to have one",
+        "CUDA: “Compute Capability 7.x”")  # fmt: skip
+    idle_loss: float = number(
+        0.5, "power", "of the idle share of the machine, by which a kernel takes longer",
+        "estimate: what runs has the memory of what does not")  # fmt: skip
     barrier: float = number(32.0, "cycles", "until the items of a group have met", "CUDA: __syncthreads, 16 a cycle")
 
     @property

@@ -36,6 +36,10 @@ MOST_INNER = 64
 """Iterations of a product's inner reductions, at the most, for its operands to be shared."""
 MATRIX_DEPTH = 32
 """As :data:`PRODUCT_DEPTH`, of a product by matrix instructions."""
+MOST_WASTE = 1.25
+"""Times a dimension that groups of items may go through, at the most, so that there are few of them."""
+TREE_SHARE = 1.25
+"""Times what items have each, that is shared while it is combined: each level of the tree has an eighth or so more."""
 LEAST_PRODUCT = 8
 """Rows, columns and depth below which a product is not tiled."""
 
@@ -99,7 +103,7 @@ class GPUPlanner(Planner):
         """How many items suit what is left of a dimension: a power of two that wastes few."""
         extent = upper(self.outer(root).extent)
         best = power_below(max(1, most))
-        while best > 1 and (best >= 2 * extent or -(-extent // best) * best > extent * 5 // 4):
+        while best > 1 and (best >= 2 * extent or -(-extent // best) * best > int(extent * MOST_WASTE)):
             best //= 2
         return best
 
@@ -139,7 +143,7 @@ class GPUPlanner(Planner):
                   if coefficient(load.arg[1], best.var) not in (0, 1) and self.contiguous_rows(load, best) is not None]
         if across and self.square(best, across[0]):
             return
-        if self.work // self.lanes >= self.target.gpu.resident // 4:
+        if self.work // self.lanes >= self.target.gpu.lanes:
             width = self.even(best.var, self.lanes)
             if width >= 2 and any(coefficient(n.arg[1], best.var) == 1 for n in self.loads) | any(
                     coefficient(s.index, best.var) == 1 for s in self.nest.stores):
@@ -151,7 +155,7 @@ class GPUPlanner(Planner):
         best, score = None, 0
         for root in self.rows:
             if upper(root.extent) >= 2:
-                found = sum(4 for s in self.nest.stores if coefficient(s.index, root.var) == 1)
+                found = self.target.gpu.far_store * sum(coefficient(s.index, root.var) == 1 for s in self.nest.stores)
                 found += sum(1 for load in self.loads if coefficient(load.arg[1], root.var) == 1)
                 if found > score or best is None:
                     best, score = root, found
@@ -159,16 +163,17 @@ class GPUPlanner(Planner):
 
     def contiguous_rows(self, load: Node, best: Root) -> Root | None:
         """The other output dimension along which a load is contiguous."""
+        run = self.target.gpu.run
         return next((
             r for r in self.rows
-            if r is not best and coefficient(load.arg[1], r.var) == 1 and upper(r.extent) >= 8), None)
+            if r is not best and coefficient(load.arg[1], r.var) == 1 and upper(r.extent) >= run), None)
 
     def square(self, best: Root, load: Node) -> bool:
         """Transposes squares of a load in shared memory: read along one dimension, written along the other."""
         other = self.contiguous_rows(load, best)
         side = min(self.target.gpu.banks, self.items // 2, power_below(upper(best.extent)))
         fits = side * (side * load.dtype.itemsize + self.target.gpu.pad_bytes) <= self.target.shared_bytes
-        if other is None or side < 8 or not fits or best.var not in load.free:
+        if other is None or side < self.target.gpu.run or not fits or best.var not in load.free:
             return False
         if not all(isinstance(r.extent, int) for r in (best, other)):
             return False
@@ -292,15 +297,16 @@ class GPUPlanner(Planner):
         coalesced = self.along_rows()
         depth = max(prod(upper(self.nest.roots[r].extent) for r in roots) for roots in groups)
         most = self.items if coalesced is None else self.items // warp
-        width = min(most, power_below(max(1, gpu.resident // max(results, 1))), power_below(max(1, depth // 4)))
-        if coalesced is None and depth >= 4 * warp:
+        wanted, terms = gpu.resident // max(results, 1), depth // gpu.item_terms
+        width = min(most, power_below(max(1, wanted)), power_below(max(1, terms)))
+        if coalesced is None and depth >= gpu.item_terms * warp:
             width = min(max(width, warp), self.items)
-        elif coalesced is not None and results >= gpu.resident // 8:
+        elif coalesced is not None and results >= gpu.lone_results:
             width = 1
         if not self.target.shared_bytes:  # there is nowhere to put the parts together
             width = 1
         elif width > 1:
-            together = sum(n.dtype.itemsize for n in self.reductions) * 5 // 4  # an item's parts, and their sums' share
+            together = int(sum(n.dtype.itemsize for n in self.reductions) * TREE_SHARE)
             self.items = min(self.items, power_below(max(1, self.target.shared_bytes // together)))
             width = min(width, self.items)
         loads = {roots: [n for node in nodes for n in node.toposort() if n.op is NodeOp.LOAD]
@@ -333,9 +339,9 @@ class GPUPlanner(Planner):
             return None
         largest = max(body, key=self.elements)
         roots = self.nest.roots.values()
-        if any(r.reduce and upper(r.extent) >= 8 and coefficient(largest.arg[1], r.var) == 1 for r in roots):
-            return None
-        return next((r for r in self.rows if coefficient(largest.arg[1], r.var) == 1 and upper(r.extent) >= 8), None)
+        run = self.target.gpu.run
+        along = [r for r in roots if upper(r.extent) >= run and coefficient(largest.arg[1], r.var) == 1]
+        return None if any(r.reduce for r in along) else next((r for r in along if r in self.rows), None)
 
     def elements(self, load: Node) -> int:
         """How many elements a load reads in all."""
@@ -355,7 +361,7 @@ class GPUPlanner(Planner):
     def divide(self, roots: tuple[Variable, ...], loads: Sequence[Node], width: int) -> None:
         """Divides a reduction among ``width`` items."""
         root, near = self.divided(roots, loads, width)
-        if near and isinstance(root.extent, int) and root.extent >= 4 * max(width, 1):
+        if near and isinstance(root.extent, int) and root.extent >= self.target.gpu.item_terms * max(width, 1):
             lanes = self.even(root.var, self.lanes)
             alone = not any(set(n.free) & {root.var} for n in self.reductions)
             if lanes >= 2 and alone and not any(a.kind is Kind.LANES for a in self.nest.axes if a.root in roots):

@@ -2,7 +2,7 @@
 
 A tile costs the time of a multiply-add of one result, as a number without a unit: 1 for the multiply-add itself, and
 what reading its operands takes beside it, times what partial tiles compute in vain and what an idle machine loses. The
-weights set tiles of one product apart; they are estimates, which no probe has measured.
+weights set tiles of one product apart; they are the target's (:class:`~tg_codegen.machine.gpu.GPUCosts`).
 """
 
 from __future__ import annotations
@@ -11,20 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...machine.target import Target
-
-ITEM_READ = 2.0
-"""Multiply-adds that take as long as a work-item's read of one operand from shared memory."""
-WARP_READ = 8.0
-"""The same for a row or a column of a warp's matrix instructions, which multiply many terms at a time."""
-GROUP_READ = 16.0
-"""The same for a row or a column that a group of such warps copies to shared memory."""
-BUSY_WARPS = 4
-"""Warps of a group, at the least, for each of the four schedulers of a multiprocessor to have one (*CUDA C++
-Programming Guide*, "Compute Capability 7.x")."""
-LARGEST_ITEM = 8
-"""Columns of a work-item's tile, at the most."""
-LARGEST_WARP = 16
-"""Results of matrix instructions that a warp keeps, at the most: each takes registers of all its threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +46,20 @@ def item_tile(rows: int, columns: int, others: int, lanes: int, items: int, targ
       items: most work-items of a group.
       target: the machine.
     """
+    gpu = target.gpu
+
     def cost(t: GroupTile) -> tuple[float, int]:
         waste, idle = losses(((rows, t.rows * t.each), (columns, t.columns * t.wide)), others, t.members, target.warp,
                              target)  # fmt: skip
         reads = 1 / t.each + 1 / t.wide
-        return (1 + ITEM_READ * reads) * waste * idle, t.each * t.wide
+        return (1 + gpu.item_read * reads) * waste * idle, t.each * t.wide
 
-    gpu = target.gpu
     registers = min(target.registers, gpu.register_file // max(items, 1)) - gpu.own_registers
     options = [
         GroupTile(r, c, each, lanes * wide)
         for r in (4, 8, 16) for c in (4, 8, 16) for each in (1, 2, 4, 8) for wide in (1, 2, 4, 8)
-        if r * c <= items and lanes * wide <= LARGEST_ITEM and each * lanes * wide + each + lanes * wide <= registers
+        if r * c <= items and lanes * wide <= gpu.item_columns
+        and each * lanes * wide + each + lanes * wide <= registers
         and (each * r < 2 * rows and c * lanes * wide < 2 * columns)
     ]
     return min(options, key=cost, default=GroupTile(1, min(items, 8), 1, lanes))
@@ -89,17 +77,19 @@ def warp_tile(rows: int, columns: int, others: int, m: int, n: int, items: int, 
       items: most work-items of a group.
       target: the machine.
     """
+    gpu = target.gpu
+
     def cost(t: GroupTile) -> tuple[float, int]:
         waste, idle = losses(((rows, t.rows * t.each * m), (columns, t.columns * t.wide * n)), others, t.members, 1,
                              target)  # fmt: skip
         reads = 1 / (t.each * m) + 1 / (t.wide * n)
         shared = 1 / (t.rows * t.each * m) + 1 / (t.columns * t.wide * n)
-        return (1 + WARP_READ * reads + GROUP_READ * shared) * waste * idle, t.each * t.wide
+        return (1 + gpu.warp_read * reads + gpu.group_read * shared) * waste * idle, t.each * t.wide
 
     options = [
         GroupTile(r, c, each, wide)
         for r in (1, 2, 4) for c in (1, 2, 4) for each in (1, 2, 4) for wide in (1, 2, 4, 8)
-        if r * c * target.warp <= items and each * wide <= LARGEST_WARP
+        if r * c * target.warp <= items and each * wide <= gpu.warp_results
         and (r == each == 1 or r * each * m < 2 * rows) and (c == wide == 1 or c * wide * n < 2 * columns)
     ]
     return min(options, key=cost)
@@ -117,10 +107,10 @@ def losses(
       warp: so many of them run together.
       target: the machine.
     """
-    waste, groups = 1.0, others
+    gpu, waste, groups = target.gpu, 1.0, others
     for extent, part in dimensions:
         count = -(-extent // part)
         groups *= count
         waste *= count * part / extent
-    few, small = max(1.0, target.gpu.groups / groups), max(1.0, BUSY_WARPS * warp / members)
-    return waste, few**0.5 * small**0.5  # what runs has the memory of what does not
+    few, small = max(1.0, gpu.groups / groups), max(1.0, gpu.schedulers * warp / members)
+    return waste, few**gpu.idle_loss * small**gpu.idle_loss
