@@ -21,7 +21,7 @@ from itertools import product
 from typing import TypeVar
 
 from tg_dtype import ConstType, DType, bitcast_scalar, cast_scalar, dtypes, from_bits, to_bits, truncate
-from tg_lazy import ALU, CONVERSIONS, SHIFTS, SPEC, TRANSCENDENTAL, Ops, result_dtype
+from tg_lazy import ALU, BY_DIVIDER, CONVERSIONS, SHIFTS, SPEC, TRANSCENDENTAL, Ops, result_dtype
 
 from .ir.builder import LinearBuilder
 from .ir.uop import UOp, UOps
@@ -144,7 +144,6 @@ _T = TypeVar("_T")
 _FLOATS = [0.0, -0.0, 1.0, -1.5, 0.1, 3.0, -2.75, 1e-3, 6e4, math.inf, -math.inf, math.nan]
 _FLOATS_TO_CAST = [1e10, -1e10, 127.9, -128.9, 255.5, 2049.0, 65519.9, 1e-7, 1e20, 2.9802e-8, 2.0**31]
 _FLOATS_TO_CAST += [2.0**63, -(2.0**63), 1 + 2**-11 + 2**-40, 1 + 2**-11 - 2**-40]  # beside a tie of float16
-_INEXACT = frozenset({Ops.FDIV, Ops.RECIP, Ops.SQRT})
 
 
 def sample(dtype: DType) -> list[ConstType]:
@@ -176,7 +175,7 @@ def _elementwise_case(ops: tuple[Ops, ...], dtype: DType, lanes: int, relaxed: f
             k.store(out, i, k.alu(op, *_operands(op, x, y, z, p, n)))
     outputs = []
     for op in ops:
-        tolerance = relaxed if op in _INEXACT else 0.0
+        tolerance = relaxed if op in BY_DIVIDER else 0.0
         if op in TRANSCENDENTAL:
             tolerance = 2e-2 if dtype.bits < 32 else 2e-5
         given, accepted = (_filled(column, lanes) for column in _right(op, dtype))

@@ -7,15 +7,18 @@ from .graph.lazybuffer import LazyBuffer
 from .graph.storage import Storage
 from .ops import (
     ALU,
+    BY_DIVIDER,
     COMMUTATIVE,
     COMPARISONS,
     CONVERSIONS,
     DIVISIONS,
     INTEGER_DIVISIONS,
     KERNEL,
+    LINEAR,
     ON_INTEGERS,
     REDUCIBLE,
     SHIFTS,
+    SHRINKING,
     SPEC,
     TRANSCENDENTAL,
     DTypeRule,
@@ -33,8 +36,9 @@ from .settings.context import DEBUG, STRICT, Context, ContextVar, getenv
 from .settings.scope import Scope
 
 __all__ = [
-    "ALU", "ANOMALY", "COMMUTATIVE", "COMPARISONS", "CONVERSIONS", "DEBUG", "DIVISIONS", "INTEGER_DIVISIONS", "KERNEL",
-    "ON_INTEGERS", "REDUCIBLE", "SHIFTS", "SPEC", "STRICT", "TRANSCENDENTAL", "BufferArg", "Context", "ContextVar",
-    "DTypeRule", "InvalidAST", "LazyBuffer", "LazyOp", "OpSpec", "Ops", "ScheduleItem", "Scope", "Storage", "Trait",
-    "ast", "explain", "getenv", "group", "identity", "result_dtype", "schedule",
+    "ALU", "ANOMALY", "BY_DIVIDER", "COMMUTATIVE", "COMPARISONS", "CONVERSIONS", "DEBUG", "DIVISIONS", "INTEGER_DIVISIONS", "KERNEL",
+    "LINEAR", "ON_INTEGERS", "REDUCIBLE", "SHIFTS", "SHRINKING", "SPEC", "STRICT", "TRANSCENDENTAL",
+    "BufferArg", "Context", "ContextVar", "DTypeRule", "InvalidAST", "LazyBuffer", "LazyOp", "OpSpec", "Ops",
+    "ScheduleItem", "Scope", "Storage", "Trait", "ast", "explain", "getenv", "group", "identity", "result_dtype",
+    "schedule",
 ]

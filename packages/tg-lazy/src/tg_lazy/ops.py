@@ -109,6 +109,9 @@ class Trait(Flag):
     COMPARISON = auto()
     CONVERSION = auto()  # the same value, or the same bits, in another dtype
     DIVISION = auto()  # the second operand must not be 0
+    DIVIDER = auto()  # of floats, by a divider: much slower than a product, on some machines not rounded to the nearest
+    LINEAR = auto()  # a sum, a difference or a multiple: linear in one operand while the others stay; may overflow
+    SHRINKING = auto()  # of integers that are not negative, at most the first operand
     TRANSCENDENTAL = auto()
     REDUCIBLE = auto()
     LEAF = auto()
@@ -244,11 +247,11 @@ _CMP = _U | Trait.COMPARISON
 _R = DTypeRule
 
 SPEC: dict[Ops, OpSpec] = {
-    Ops.NEG: OpSpec(1, _R.SAME, _U, "-x", lambda x: -x),
+    Ops.NEG: OpSpec(1, _R.SAME, _U | Trait.LINEAR, "-x", lambda x: -x),
     Ops.NOT: OpSpec(1, _R.SAME_INT, _U, "logical not of bool, bitwise not of integers",
                     lambda x: (not x) if isinstance(x, bool) else ~x),
-    Ops.RECIP: OpSpec(1, _R.SAME_FLOAT, _U, "1 / x", _recip),
-    Ops.SQRT: OpSpec(1, _R.SAME_FLOAT, _U, "square root, NaN below 0", _sqrt),
+    Ops.RECIP: OpSpec(1, _R.SAME_FLOAT, _U | Trait.DIVIDER, "1 / x", _recip),
+    Ops.SQRT: OpSpec(1, _R.SAME_FLOAT, _U | Trait.DIVIDER, "square root, NaN below 0", _sqrt),
     Ops.EXP: OpSpec(1, _R.SAME_FLOAT, _T, "e ** x", _exp),
     Ops.EXP2: OpSpec(1, _R.SAME_FLOAT, _T, "2 ** x", _exp2),
     Ops.EXPM1: OpSpec(1, _R.SAME_FLOAT, _T, "e ** x - 1, accurate near 0", _expm1),
@@ -273,24 +276,26 @@ SPEC: dict[Ops, OpSpec] = {
     Ops.TRUNC: OpSpec(1, _R.SAME_FLOAT, _U, "round toward zero", _trunc),
     Ops.CAST: OpSpec(1, _R.GIVEN, _U | Trait.CONVERSION, "convert the value"),
     Ops.BITCAST: OpSpec(1, _R.GIVEN, _U | Trait.CONVERSION, "reinterpret the bits; item sizes agree"),
-    Ops.ADD: OpSpec(2, _R.SAME, _CA | Trait.REDUCIBLE, "a + b; or of bools", _add),
-    Ops.SUB: OpSpec(2, _R.SAME, _U, "a - b", lambda a, b: a - b),
-    Ops.MUL: OpSpec(2, _R.SAME, _CA | Trait.REDUCIBLE, "a * b; and of bools", _mul),
-    Ops.FDIV: OpSpec(2, _R.SAME_FLOAT, _U | Trait.DIVISION, "a / b", _fdiv),
-    Ops.IDIV: OpSpec(2, _R.SAME_INT, _U | Trait.DIVISION, "a / b truncated toward zero", _idiv),
-    Ops.MOD: OpSpec(2, _R.SAME, _U | Trait.DIVISION, "a - b * (a / b truncated toward zero), exactly; sign of a", _mod),
+    Ops.ADD: OpSpec(2, _R.SAME, _CA | Trait.REDUCIBLE | Trait.LINEAR, "a + b; or of bools", _add),
+    Ops.SUB: OpSpec(2, _R.SAME, _U | Trait.LINEAR, "a - b", lambda a, b: a - b),
+    Ops.MUL: OpSpec(2, _R.SAME, _CA | Trait.REDUCIBLE | Trait.LINEAR, "a * b; and of bools", _mul),
+    Ops.FDIV: OpSpec(2, _R.SAME_FLOAT, _U | Trait.DIVISION | Trait.DIVIDER, "a / b", _fdiv),
+    Ops.IDIV: OpSpec(2, _R.SAME_INT, _U | Trait.DIVISION | Trait.SHRINKING, "a / b truncated toward zero", _idiv),
+    Ops.MOD: OpSpec(2, _R.SAME, _U | Trait.DIVISION | Trait.SHRINKING,
+                    "a - b * (a / b truncated toward zero), exactly; sign of a", _mod),
     Ops.POW: OpSpec(2, _R.SAME_FLOAT, _T, "a ** b, NaN where a < 0 and b is no whole number", _pow),
     Ops.MAX: OpSpec(2, _R.SAME, _CA | Trait.IDEMPOTENT | Trait.REDUCIBLE, "the greater; NaN if either is", _max),
     Ops.CMPLT: OpSpec(2, _R.BOOL, _CMP, "a < b", lambda a, b: a < b),
     Ops.CMPEQ: OpSpec(2, _R.BOOL, _CMP | Trait.COMMUTATIVE, "a == b", lambda a, b: a == b),
     Ops.CMPNE: OpSpec(2, _R.BOOL, _CMP | Trait.COMMUTATIVE, "a != b", lambda a, b: a != b),
-    Ops.AND: OpSpec(2, _R.SAME_INT, _CA | Trait.IDEMPOTENT, "bitwise and", lambda a, b: a & b),
+    Ops.AND: OpSpec(2, _R.SAME_INT, _CA | Trait.IDEMPOTENT | Trait.SHRINKING, "bitwise and", lambda a, b: a & b),
     Ops.OR: OpSpec(2, _R.SAME_INT, _CA | Trait.IDEMPOTENT, "bitwise or", lambda a, b: a | b),
     Ops.XOR: OpSpec(2, _R.SAME_INT, _CA, "bitwise exclusive or", lambda a, b: a ^ b),
-    Ops.SHL: OpSpec(2, _R.SHIFT, _U, "a << b", lambda a, b: a << b),
-    Ops.SHR: OpSpec(2, _R.SHIFT, _U, "a >> b, arithmetic for signed", lambda a, b: a >> b),
+    Ops.SHL: OpSpec(2, _R.SHIFT, _U | Trait.LINEAR, "a << b", lambda a, b: a << b),
+    Ops.SHR: OpSpec(2, _R.SHIFT, _U | Trait.SHRINKING, "a >> b, arithmetic for signed", lambda a, b: a >> b),
     Ops.WHERE: OpSpec(3, _R.SELECT, _U, "b if a else c", lambda a, b, c: b if a else c),
-    Ops.MULACC: OpSpec(3, _R.SAME, _U, "a * b + c, fused where the target fuses", lambda a, b, c: a * b + c),
+    Ops.MULACC: OpSpec(3, _R.SAME, _U | Trait.LINEAR, "a * b + c, fused where the target fuses",
+                       lambda a, b, c: a * b + c),
     Ops.REDUCE: OpSpec(1, _R.SAME, Trait.KERNEL, "combine along axes, which stay with size 1"),
     Ops.CONST: OpSpec(0, _R.GIVEN, Trait.LEAF | Trait.KERNEL, "one value everywhere"),
     Ops.IOTA: OpSpec(0, _R.GIVEN, Trait.LEAF | Trait.KERNEL, "the flat index itself"),
@@ -326,6 +331,9 @@ REDUCIBLE = group(Trait.REDUCIBLE)
 COMPARISONS = group(Trait.COMPARISON)
 CONVERSIONS = group(Trait.CONVERSION)
 DIVISIONS = group(Trait.DIVISION)
+BY_DIVIDER = group(Trait.DIVIDER)
+LINEAR = group(Trait.LINEAR)
+SHRINKING = group(Trait.SHRINKING)
 SHIFTS = frozenset(op for op, row in SPEC.items() if row.rule is DTypeRule.SHIFT)
 ON_INTEGERS = frozenset(op for op in ALU if SPEC[op].rule is not DTypeRule.SAME_FLOAT) - {Ops.BITCAST}
 """What computes an integer or a bool from the values of integers and bools: what addresses are made of."""

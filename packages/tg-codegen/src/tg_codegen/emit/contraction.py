@@ -19,7 +19,7 @@ from ..nest.matrix_products import instruction_for, paired_instruction_for
 from ..nest.nest import Axis, Node
 from ..nest.spec import Kind, NodeOp
 from .domain import fixed
-from .scope import Scope
+from .site import Site
 from .vectors import woven
 from .whole import Whole
 
@@ -34,7 +34,7 @@ class Contraction:
 
 
 def contraction(
-    whole: Whole, node: Node, axis: Axis, env: Env, roots: tuple[Variable, ...], scope: Scope
+    whole: Whole, node: Node, axis: Axis, env: Env, roots: tuple[Variable, ...], site: Site
 ) -> Contraction | None:
     """The instruction that does a loop of kind CONTRACT at ``env``; None if its terms must be taken one by one."""
     here = [a for a in whole.nest.axes if a.root in node.free]
@@ -64,13 +64,13 @@ def contraction(
         elements = instruction.fragments[fragment]
         if apart and operand is b:
             operands.append(woven([
-                whole.value(b, env.open(axis.name, axis.root, axis.stride, term), scope).broadcast(fixed(columns))
+                whole.value(b, env.open(axis.name, axis.root, axis.stride, term), site).broadcast(fixed(columns))
                 for term in range(fixed(axis))]))
             continue
         place = elements.place(whole.symbols.several(f"{axis.name}_element", elements.count), whole.launch.warp)
         at = env if lanes is None else moved(env, lanes, place[number])
         at = at.open(axis.name, axis.root, axis.stride, place[1 - number])
-        operands.append(whole.value(operand, at, scope).broadcast(elements.count))
+        operands.append(whole.value(operand, at, site).broadcast(elements.count))
     return Contraction(instruction, *operands)
 
 

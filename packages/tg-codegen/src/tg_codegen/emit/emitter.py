@@ -34,7 +34,7 @@ from .launch import Launch
 from .loops import Loops
 from .outputs import Outputs
 from .reductions import Reductions
-from .scope import Region, Scope
+from .site import Region, Site
 from .spans import Spans
 from .stages import Stages
 from .symbols import Symbols
@@ -82,25 +82,25 @@ class Emitter:
         for axis in parallel:
             if axis.kind is not Kind.GROUP:  # which a reduction opens
                 env = env.open(axis.name, axis.root, axis.stride, self.launch.counters[axis.name])
-        self.outputs.loops(list(self.nest.stores), loops, Scope(self.top, env), parallel)
+        self.outputs.loops(list(self.nest.stores), loops, Site(self.top, env), parallel)
         # they refer to the emitter: what was emitted is freed with it, not when the garbage collector comes round
         del self.values, self.reductions, self.stages, self.outputs
 
-    def value(self, node: Node, env: Env, scope: Scope) -> UOp:
+    def value(self, node: Node, env: Env, site: Site) -> UOp:
         """The value of a node with the dimensions as in ``env``: read from its stage, if it has one."""
-        return self.values.value(node, env, scope)
+        return self.values.value(node, env, site)
 
-    def computed(self, node: Node, scope: Scope) -> UOp:
+    def computed(self, node: Node, site: Site) -> UOp:
         """The value of a node, though it has a stage: what that is filled with."""
-        return self.values.computed(node, scope)
+        return self.values.computed(node, site)
 
-    def stored(self, stage: Stage, env: Env, scope: Scope) -> UOp:
+    def stored(self, stage: Stage, env: Env, site: Site) -> UOp:
         """An element of a stage, which is filled where that was not done yet."""
-        return self.stages.value(stage, env, scope)
+        return self.stages.value(stage, env, site)
 
-    def reduced(self, node: Node, env: Env, scope: Scope) -> UOp:
+    def reduced(self, node: Node, env: Env, site: Site) -> UOp:
         """The result of a reduction, whose loops are put where they belong."""
-        return self.reductions.value(node, env, scope)
+        return self.reductions.value(node, env, site)
 
 
 def parameters(nest: Nest) -> list[UOp]:

@@ -11,7 +11,7 @@ from ..nest.env import Env
 from ..nest.nest import GATHERED, Node
 from .index import IndexBuilder, within
 from .lane_steps import step_of
-from .scope import Scope
+from .site import Site
 from .whole import Whole
 
 
@@ -22,7 +22,7 @@ class Gathers:
         self.whole = whole
         self.indirect_ahead = whole.nest.indirect_ahead if whole.target.prefetches else None
 
-    def value(self, node: Node, index: UOp, wanted: list[UOp], env: Env, scope: Scope) -> UOp:
+    def value(self, node: Node, index: UOp, wanted: list[UOp], env: Env, site: Site) -> UOp:
         """A GATHER, whose index was computed, as were the conditions under which it is ``wanted``."""
         slot, place, size = node.arg
         symbols, pointer = self.whole.symbols, self.whole.params[slot]
@@ -30,18 +30,18 @@ class Gathers:
         together = (
             lane is not None and index.dtype.count > 1 and step_of(node.src[0], env, lane, symbols.lanes[lane]) == 1)
         if together and place is GATHERED and self.indirect_ahead is not None:
-            self.prefetch(pointer, node.src[0], self.indirect_ahead, env, scope)
+            self.prefetch(pointer, node.src[0], self.indirect_ahead, env, site)
         return self.load(pointer, node.dtype, index, wanted, place, size, together)
 
-    def prefetch(self, pointer: UOp, source: Node, by: tuple[str, int], env: Env, scope: Scope) -> None:
+    def prefetch(self, pointer: UOp, source: Node, by: tuple[str, int], env: Env, site: Site) -> None:
         """Tells the cache what a gather will read at the indices ``source``, so many iterations of a loop later."""
         nest = self.whole.nest
         if not nest.is_known_later(source):
             return
         axis = nest.axis(by[0])
         later = smin(env.root[axis.root] + by[1] * axis.stride, nest.roots[axis.root].extent - 1)
-        index = self.whole.value(source, Env({**env.root, axis.root: later}, env.axis, env.exact), scope)
-        scope.region.effects.append(
+        index = self.whole.value(source, Env({**env.root, axis.root: later}, env.axis, env.exact), site)
+        site.region.effects.append(
             UOp(UOps.PREFETCH, dtypes.void, (pointer, index.gep(0).cast(dtypes.int64))))
 
     def load(

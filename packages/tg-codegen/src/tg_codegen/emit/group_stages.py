@@ -20,7 +20,7 @@ from ..nest.nest import Node
 from ..nest.spec import ITEMS
 from .index import below
 from .known import StageMemory
-from .scope import Scope
+from .site import Site
 from .whole import Whole
 
 
@@ -31,7 +31,7 @@ class GroupStages:
         self.whole = whole
         self._scratch: dict[Node, UOp] = {}
 
-    def fill(self, axis: str | None, where: Scope) -> None:
+    def fill(self, axis: str | None, where: Site) -> None:
         """Fills the shared stages of a loop."""
         whole, effects = self.whole, where.region.effects
         if where.region is not whole.top or self._scratch:  # others may still read what was there
@@ -43,7 +43,7 @@ class GroupStages:
         for node, memory in filled:
             whole.known.stages[(where.region, *whole.known.key(node, where.env))] = memory.after([barrier])
 
-    def copy(self, node: Node, where: Scope) -> StageMemory:
+    def copy(self, node: Node, where: Site) -> StageMemory:
         """Emits what copies a load to shared memory."""
         whole = self.whole
         dimensions = staged_dimensions(whole.nest, node, where.env.axis)
@@ -89,7 +89,7 @@ class GroupStages:
             self._scratch[node] = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.LOCAL), (), (name, size))
         return self._scratch[node]
 
-    def base(self, root: Variable, where: Scope) -> sint:
+    def base(self, root: Variable, where: Site) -> sint:
         """The first value of a dimension that a stage at ``where`` holds."""
         base: sint = 0
         for axis in self.whole.domain.by_root[root]:

@@ -18,7 +18,7 @@ from ..nest.spec import GRID, Kind
 from .emitter import Emitter, arguments, parameters
 from .launch import launch
 from .outputs import loops_around
-from .scope import Region
+from .site import Region
 from .symbols import Symbols
 
 

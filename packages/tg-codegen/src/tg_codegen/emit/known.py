@@ -16,7 +16,7 @@ from tg_shape import Variable, sint
 from ..ir.uop import UOp, UOps
 from ..nest.env import Env
 from ..nest.nest import Nest, Node
-from .scope import Region
+from .site import Region
 
 Key = tuple[object, ...]
 

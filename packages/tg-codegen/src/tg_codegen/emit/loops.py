@@ -20,11 +20,11 @@ from ..nest.spec import FRAGMENT, LANE, UNROLLED, Kind
 from .domain import IterationDomain, fixed
 from .known import Known
 from .launch import Launch
-from .scope import Region, Scope
+from .site import Region, Site
 from .spans import Span
 from .symbols import Symbols
 
-Body = Callable[[Scope], None]
+Body = Callable[[Site], None]
 
 
 class Loops:
@@ -33,29 +33,29 @@ class Loops:
     def __init__(self, domain: IterationDomain, symbols: Symbols, launch: Launch, known: Known, target: Target) -> None:
         self.domain, self.symbols, self.launch, self.known, self.target = domain, symbols, launch, known, target
 
-    def run(self, axis: Axis, span: Span, scope: Scope, body: Body) -> None:
+    def run(self, axis: Axis, span: Span, site: Site, body: Body) -> None:
         """Emits one copy of a loop whose effects ``body`` fills in."""
         threaded = axis.kind is Kind.THREAD
         if isinstance(span.count, int) and span.count == 1:
-            env = scope.env.open(axis.name, axis.root, axis.stride, span.at, span.exact)
+            env = site.env.open(axis.name, axis.root, axis.stride, span.at, span.exact)
             condition = self.symbols.build.truth(span.condition)
             if threaded:
                 core = self.symbols.build.value(self.symbols.core(), dtypes.int32)
                 mine = core.alu(Ops.CMPEQ, const(self.thread_of(axis, span.at), dtypes.int32))
                 condition = mine if condition.is_const else condition.alu(Ops.AND, mine)
             if condition.is_const:
-                body(Scope(scope.region, env, axis.name, scope))
+                body(Site(site.region, env, axis.name, site))
                 return
-            region = self.known.enter(scope.region, conditional=True)
-            body(Scope(region, env, axis.name, scope))
+            region = self.known.enter(site.region, conditional=True)
+            body(Site(region, env, axis.name, site))
             self.known.leave(region)
-            scope.region.effects.append(UOp(UOps.IF, dtypes.void, (condition, *region.effects)))
+            site.region.effects.append(UOp(UOps.IF, dtypes.void, (condition, *region.effects)))
             return
-        region = self.known.enter(scope.region)
+        region = self.known.enter(site.region)
         variable = self.counter(axis, span.count, region)
-        env = scope.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
-        body(Scope(region, env, axis.name, scope))
-        self.close(variable, region, scope.region)
+        env = site.env.open(axis.name, axis.root, axis.stride, variable + span.at, span.exact)
+        body(Site(region, env, axis.name, site))
+        self.close(variable, region, site.region)
 
     def close(self, variable: Variable, region: Region, outer: Region) -> None:
         """Adds a loop with its complete body to ``outer``; nothing where the body is empty."""
@@ -63,21 +63,21 @@ class Loops:
         if region.effects:
             outer.effects.append(UOp(UOps.LOOP, dtypes.void, (self.symbols.leaves[variable], *region.effects)))
 
-    def repeat(self, name: str, count: int, scope: Scope, body: Callable[[Region, sint], None]) -> None:
+    def repeat(self, name: str, count: int, site: Site, body: Callable[[Region, sint], None]) -> None:
         """Emits a loop that belongs to no dimension, whose effects ``body`` fills in; none where it runs once."""
         if count == 1:
-            body(scope.region, 0)
+            body(site.region, 0)
             return
-        region = self.known.enter(scope.region)
+        region = self.known.enter(site.region)
         variable = self.counted(name, count)
         self.symbols.counter(variable, 0, count, region)
         body(region, variable)
-        self.close(variable, region, scope.region)
+        self.close(variable, region, site.region)
 
-    def nested(self, axes: Sequence[Axis], scope: Scope, body: Body) -> None:
+    def nested(self, axes: Sequence[Axis], site: Site, body: Body) -> None:
         """Opens loops around ``body``: lanes together, unrolled output loops as copies, all others one by one."""
         if not axes:
-            body(scope)
+            body(site)
             return
         axis, rest = axes[0], axes[1:]
         values: Sequence[sint] = ()
@@ -86,21 +86,21 @@ class Loops:
         elif axis.kind is Kind.UPCAST:
             values = range(fixed(axis))
         for value in values:
-            env = scope.env.open(axis.name, axis.root, axis.stride, value)
-            self.nested(rest, Scope(scope.region, env, axis.name, scope), body)
+            env = site.env.open(axis.name, axis.root, axis.stride, value)
+            self.nested(rest, Site(site.region, env, axis.name, site), body)
         if not values:
-            self.one_by_one(axis, scope, lambda inside: self.nested(rest, inside, body))
+            self.one_by_one(axis, site, lambda inside: self.nested(rest, inside, body))
 
-    def serial(self, axes: Sequence[Axis], scope: Scope, body: Body) -> None:
+    def serial(self, axes: Sequence[Axis], site: Site, body: Body) -> None:
         """Opens loops around ``body``, all of them one by one."""
         if axes:
-            self.one_by_one(axes[0], scope, lambda inside: self.serial(axes[1:], inside, body))
+            self.one_by_one(axes[0], site, lambda inside: self.serial(axes[1:], inside, body))
         else:
-            body(scope)
+            body(site)
 
-    def one_by_one(self, axis: Axis, scope: Scope, body: Body) -> None:
+    def one_by_one(self, axis: Axis, site: Site, body: Body) -> None:
         """Opens a loop of any kind as a serial one."""
-        self.run(replace(axis, kind=Kind.LOOP), Span(0, axis.extent, None), scope, body)
+        self.run(replace(axis, kind=Kind.LOOP), Span(0, axis.extent, None), site, body)
 
     def counted(self, name: str, extent: sint) -> Variable:
         """A new variable for a loop's counter."""

@@ -28,7 +28,7 @@ from .contraction import contraction
 from .domain import fixed
 from .index import below
 from .known import Key
-from .scope import Scope
+from .site import Site
 from .spans import Span
 from .whole import Whole
 
@@ -61,9 +61,9 @@ class ReductionLoops:
     """Emits the loops of reductions that run over the same roots in the same region."""
 
     def __init__(
-        self, whole: Whole, wanted: list[tuple[Node, Env]], roots: tuple[Variable, ...], outer: Env, scope: Scope
+        self, whole: Whole, wanted: list[tuple[Node, Env]], roots: tuple[Variable, ...], outer: Env, site: Site
     ) -> None:
-        self.whole, self.roots, self.scope = whole, roots, scope
+        self.whole, self.roots, self.site = whole, roots, site
         axes = [a for a in whole.nest.axes if a.root in roots and a.name not in outer.axis]
         self.serial = [a for a in axes if a.kind is Kind.REDUCE]
         self.unrolled = [a for a in axes if a.kind is Kind.UNROLL]
@@ -114,11 +114,11 @@ class ReductionLoops:
             if self.group:
                 total = self.across_group(acc.node, total)
             known.values[key] = total
-            known.reduced.setdefault(self.scope.region, set()).add(acc.node)
+            known.reduced.setdefault(self.site.region, set()).add(acc.node)
 
     def run(self, initial: list[UOp]) -> list[UOp]:
         """Emits the loops; ``initial`` are the accumulators' values before, the result those after."""
-        return self.loops(self.serial, Scope(self.scope.region, self.env, None, self.scope), initial)
+        return self.loops(self.serial, Site(self.site.region, self.env, None, self.site), initial)
 
     def initial(self, acc: Accumulator) -> UOp:
         """The identity, with the accumulator's lanes."""
@@ -130,43 +130,43 @@ class ReductionLoops:
             lanes = fixed(self.vectors[0]) if self.vectors else 1
         return const(identity(acc.node.arg[0], dtype), dtype if lanes == 1 else dtype.vec(lanes))
 
-    def loops(self, axes: Sequence[Axis], scope: Scope, carried: list[UOp]) -> list[UOp]:
+    def loops(self, axes: Sequence[Axis], site: Site, carried: list[UOp]) -> list[UOp]:
         """Runs the serial loops around the body; ``carried`` are the accumulators' values before, the result after."""
         if not axes:
-            return [self.body(acc, value, scope) for acc, value in zip(self.accumulators, carried, strict=True)]
+            return [self.body(acc, value, site) for acc, value in zip(self.accumulators, carried, strict=True)]
         axis, rest = axes[0], axes[1:]
-        for span in self.spans(axis, scope.env):
+        for span in self.spans(axis, site.env):
             if isinstance(span.count, int) and span.count == 1:
                 # where the span has a condition, the guards of the body decide
-                env = scope.env.open(axis.name, axis.root, axis.stride, span.at, span.exact)
-                carried = self.loops(rest, Scope(scope.region, env, axis.name, scope), carried)
+                env = site.env.open(axis.name, axis.root, axis.stride, span.at, span.exact)
+                carried = self.loops(rest, Site(site.region, env, axis.name, site), carried)
             else:
-                carried = self.iterations(axis, rest, span, scope, carried)
+                carried = self.iterations(axis, rest, span, site, carried)
         return carried
 
     def iterations(
-        self, axis: Axis, rest: Sequence[Axis], span: Span, scope: Scope, carried: list[UOp]
+        self, axis: Axis, rest: Sequence[Axis], span: Span, site: Site, carried: list[UOp]
     ) -> list[UOp]:
         """Runs one copy of a serial loop; in blocks where a sum is long, each of which is added up by itself."""
         whole = self.whole
         count = upper(span.count)
         size = block_length(count, self.terms_of(rest)) if self.rounds else count
         steps = span.count if size in (1, count) else ceildiv(span.count, size)
-        region = whole.known.enter(scope.region)
+        region = whole.known.enter(site.region)
         variable = whole.loops.counter(axis, steps, region)
-        outer = tuple(whole.symbols.leaves[v] for v in whole.symbols.counters_around(scope.region))
+        outer = tuple(whole.symbols.leaves[v] for v in whole.symbols.counters_around(site.region))
         registers = [UOp(UOps.ACC, value.dtype, (value, *outer), next(whole.symbols.numbers)) for value in carried]
         inner = registers if size == count else [self.initial(acc) for acc in self.accumulators]
         if size in (1, count):
-            env = scope.env.open(axis.name, axis.root, axis.stride, variable * span.step + span.at, span.exact)
+            env = site.env.open(axis.name, axis.root, axis.stride, variable * span.step + span.at, span.exact)
             whole.domain.implied.update(substitute(mask, env.root) for mask in self.masks.get(axis, ()))
             if axis in self.masks:  # it runs over some of its iterations
                 whole.domain.implied.add(below(env.axis[axis.name], axis.extent))
-            after = self.loops(rest, Scope(region, env, axis.name, scope), inner)
+            after = self.loops(rest, Site(region, env, axis.name, site), inner)
         else:
             first = variable * size
             part = replace(span, at=first * span.step + span.at, count=smin(size, span.count - first))
-            after = self.iterations(axis, rest, part, Scope(region, scope.env, None, scope), inner)
+            after = self.iterations(axis, rest, part, Site(region, site.env, None, site), inner)
         if size != count:
             after = [
                 total.alu(acc.node.arg[0], value)
@@ -174,7 +174,7 @@ class ReductionLoops:
         whole.known.leave(region)
         region.effects.extend(UOp(UOps.ASSIGN, dtypes.void, pair) for pair in zip(registers, after, strict=True))
         loop = UOp(UOps.LOOP, dtypes.void, (whole.symbols.leaves[variable], *region.effects))
-        scope.region.effects.append(loop)
+        site.region.effects.append(loop)
         return [UOp(UOps.READ, register.dtype, (register, loop)) for register in registers]
 
     def terms_of(self, axes: Sequence[Axis]) -> int:
@@ -191,11 +191,11 @@ class ReductionLoops:
         left = trimmed(axis, masks, env)
         return [Span(left.first, left.count, None, step=left.step)]
 
-    def body(self, acc: Accumulator, total: UOp, scope: Scope) -> UOp:
+    def body(self, acc: Accumulator, total: UOp, site: Site) -> UOp:
         """An accumulator after the innermost iteration."""
         whole = self.whole
         spread = dict(acc.spread)
-        base = scope.env
+        base = site.env
         for name, value in acc.env.axis.items():
             if name not in base.axis:
                 axis = whole.nest.axis(name)
@@ -207,26 +207,26 @@ class ReductionLoops:
             for axis in self.vectors:
                 base = base.open(axis.name, axis.root, axis.stride, whole.loops.lane(axis))
         if self.contract is not None and not (wide and self.vectors):
-            return self.contracted(acc, total, base, scope)
+            return self.contracted(acc, total, base, site)
         inner = [] if self.contract is None else [self.contract]
         unrolled = [*self.unrolled, *self.vectors, *inner] if wide else self.unrolled
-        return self.terms(acc, total, base, unrolled, scope)
+        return self.terms(acc, total, base, unrolled, site)
 
-    def contracted(self, acc: Accumulator, total: UOp, base: Env, scope: Scope) -> UOp:
+    def contracted(self, acc: Accumulator, total: UOp, base: Env, site: Site) -> UOp:
         """An accumulator after the products that one instruction adds, for each unrolled iteration."""
         assert self.contract is not None
         for values in product(*(range(fixed(a)) for a in self.unrolled)):
             env = base
             for axis, value in zip(self.unrolled, values, strict=True):
                 env = env.open(axis.name, axis.root, axis.stride, value)
-            found = contraction(self.whole, acc.node, self.contract, env, self.roots, scope)
+            found = contraction(self.whole, acc.node, self.contract, env, self.roots, site)
             if found is None:
-                total = self.terms(acc, total, env, [self.contract], scope)
+                total = self.terms(acc, total, env, [self.contract], site)
             else:
                 total = UOp(UOps.MATRIX, total.dtype, (total, found.a, found.b), found.instruction)
         return total
 
-    def terms(self, acc: Accumulator, total: UOp, base: Env, unrolled: Sequence[Axis], scope: Scope) -> UOp:
+    def terms(self, acc: Accumulator, total: UOp, base: Env, unrolled: Sequence[Axis], site: Site) -> UOp:
         """An accumulator after the terms of unrolled loops, one by one."""
         whole, node = self.whole, acc.node
         for values in product(*(range(fixed(a)) for a in unrolled)):
@@ -238,7 +238,7 @@ class ReductionLoops:
                 continue
             if any(substitute(condition, env.root) == 0 for condition in self.needed[node]):
                 continue
-            term = known_choice(whole.value(node.src[0], env, scope)).broadcast(total.dtype.count)
+            term = known_choice(whole.value(node.src[0], env, site)).broadcast(total.dtype.count)
             if term.is_const and term.arg == identity(node.arg[0], node.dtype):
                 continue  # so that results with the same terms before it are the same value
             if not isinstance(guard, int):
@@ -262,7 +262,7 @@ class ReductionLoops:
 
     def across_group(self, node: Node, partial: UOp) -> UOp:
         """Combines the partial results of a work-group's items through shared memory; every item has the result."""
-        whole, region = self.whole, self.scope.region
+        whole, region = self.whole, self.site.region
         width = prod(fixed(axis) for axis in self.group)
         item: sint = 0
         for axis in self.group:

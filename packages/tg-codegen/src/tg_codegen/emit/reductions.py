@@ -13,7 +13,7 @@ from ..nest.env import Env
 from ..nest.nest import Node
 from ..nest.spec import LANE, UNROLLED, NodeOp
 from .reduction_loops import ReductionLoops
-from .scope import Region, Scope
+from .site import Region, Site
 from .whole import Whole
 
 
@@ -24,7 +24,7 @@ class Reductions:
         self.whole = whole
         self.nodes = [n for n in whole.nest.nodes() if n.op is NodeOp.REDUCE]
 
-    def value(self, node: Node, env: Env, scope: Scope) -> UOp:
+    def value(self, node: Node, env: Env, site: Site) -> UOp:
         """A reduction's value; when first asked for, its loops are emitted, with those of its companions."""
         whole = self.whole
         key = whole.known.key(node, env)
@@ -35,23 +35,23 @@ class Reductions:
             axis = whole.nest.axis(name)
             if axis.kind not in (UNROLLED | LANE):
                 outer = outer.open(name, axis.root, axis.stride, value)
-        home = self.home(node, outer, scope)
+        home = self.home(node, outer, site)
         roots = node.arg[1]
         members = [
             n for n in self.nodes
             if n is node or (n.arg[1] == roots and n.level == node.level and n not in whole.staged
-                             and self.is_open(n, outer) and self.home(n, outer, scope) is home)
+                             and self.is_open(n, outer) and self.home(n, outer, site) is home)
         ]
         wanted = [
             (n, here) for n in members
             for here in whole.loops.replicas(outer, sorted(n.free, key=lambda v: v.name))]
         if not any(whole.known.key(n, here) == key for n, here in wanted):
             wanted = [(node, env)]  # asked for outside of the register tile
-        place = Scope(home, outer, None, scope.around(home))
+        place = Site(home, outer, None, site.around(home))
         ReductionLoops(whole, wanted, roots, outer, place).emit()
         return whole.known.values[key]
 
-    def home(self, node: Node, env: Env, scope: Scope) -> Region:
+    def home(self, node: Node, env: Env, site: Site) -> Region:
         """The innermost region that opens something on which ``node`` depends.
 
         A partial last iteration that runs on a condition has a region, too, though its loop has a number for a counter.
@@ -63,7 +63,7 @@ class Reductions:
                 region = self.whole.symbols.owner.get(variable)
                 if region is not None and region.depth > home.depth:
                     home = region
-        here = scope
+        here = site
         while here.parent is not None and here.region.depth > home.depth:
             opened = self.whole.domain.by_name.get(here.opened or "")
             if here.region is not here.parent.region and opened is not None and opened.root in node.free:

@@ -17,7 +17,7 @@ from ..nest.nest import Axis, Node
 from ..nest.spec import LANE, Kind
 from .domain import fixed
 from .known import StageMemory
-from .scope import Region, Scope
+from .site import Region, Site
 from .tiles import part
 from .transpose import transpose
 from .vectors import concatenated, turned, woven
@@ -33,71 +33,71 @@ class StageCopies:
     def __init__(self, whole: Whole) -> None:
         self.whole, self.loops, self.access, self.symbols = whole, whole.loops, whole.access, whole.symbols
 
-    def compute(self, node: Node, memory: StageMemory, inner: Sequence[Axis], scope: Scope) -> None:
+    def compute(self, node: Node, memory: StageMemory, inner: Sequence[Axis], site: Site) -> None:
         """Computes a node for each iteration of the loops ``inner``."""
         apart = [axis for axis in inner if axis.kind is not Kind.CONTRACT]
-        self.loops.nested(apart, scope, lambda inside: self.put(node, memory, inside))
+        self.loops.nested(apart, site, lambda inside: self.put(node, memory, inside))
 
-    def copy(self, node: Node, memory: StageMemory, inner: Sequence[Axis], scope: Scope) -> None:
+    def copy(self, node: Node, memory: StageMemory, inner: Sequence[Axis], site: Site) -> None:
         """Copies a load, in vectors of what scratch keeps together."""
         inner = [axis for axis in inner if axis.kind is not Kind.CONTRACT]
         near = inner[-1] if inner and inner[-1].kind in LANE | {Kind.UPCAST} else None
         if near is None:
-            self.compute(node, memory, inner, scope)
+            self.compute(node, memory, inner, site)
             return
         values = self.together(near)
         others = sorted(inner[:-1], key=lambda axis: (axis.kind is Kind.UPCAST, -axis.step(node.arg[1])))
-        sample = scope.env.open(near.name, near.root, near.stride, values[0])
+        sample = site.env.open(near.name, near.root, near.stride, values[0])
         run = self.contiguous(node, others, sample)
         if not run and near.kind is Kind.UPCAST and self.lane_step(node, sample) != 1:
-            self.compute(node, memory, inner, scope)
+            self.compute(node, memory, inner, site)
             return
 
-        def each(inside: Scope) -> None:
+        def each(inside: Site) -> None:
             for value in values:
                 env = inside.env.open(near.name, near.root, near.stride, value)
-                deeper = Scope(inside.region, env, near.name, inside)
+                deeper = Site(inside.region, env, near.name, inside)
                 if run:
                     self.copy_run(node, memory, run, deeper)
                 else:
                     self.put(node, memory, deeper)
 
         if run:
-            self.loops.serial([axis for axis in others if axis not in run], scope, each)
+            self.loops.serial([axis for axis in others if axis not in run], site, each)
         else:
-            self.loops.nested(others, scope, each)
+            self.loops.nested(others, site, each)
 
     # one element, or all lanes
 
-    def put(self, node: Node, memory: StageMemory, scope: Scope) -> None:
+    def put(self, node: Node, memory: StageMemory, site: Site) -> None:
         """Computes a node and stores it."""
-        contract = self.side_by_side(node, scope.env)
+        contract = self.side_by_side(node, site.env)
         if contract is None:
-            value = self.whole.computed(node, scope)
-            scope.region.effects.extend(self.access.writes(memory.pointer, memory.offset(scope.env), 1, value))
+            value = self.whole.computed(node, site)
+            site.region.effects.extend(self.access.writes(memory.pointer, memory.offset(site.env), 1, value))
             return
         parts = []
         for number in range(fixed(contract)):
-            here = scope.env.open(contract.name, contract.root, contract.stride, number)
-            parts.append(self.whole.computed(node, Scope(scope.region, here, contract.name, scope)))
-        lane = self.symbols.lane_of(*scope.env.root.values())
+            here = site.env.open(contract.name, contract.root, contract.stride, number)
+            parts.append(self.whole.computed(node, Site(site.region, here, contract.name, site)))
+        lane = self.symbols.lane_of(*site.env.root.values())
         lanes = 1 if lane is None else self.symbols.lanes[lane]
-        self.put_terms(woven([part.broadcast(lanes) for part in parts]), memory, contract, scope)
+        self.put_terms(woven([part.broadcast(lanes) for part in parts]), memory, contract, site)
 
     def side_by_side(self, node: Node, env: Env) -> Axis | None:
         """The loop of kind CONTRACT whose iterations lie side by side in scratch, if it is not open."""
         return next((a for a in self.whole.nest.axes if a.kind is Kind.CONTRACT and a.root in node.free
                      and a.name not in env.axis), None)
 
-    def put_terms(self, value: UOp, memory: StageMemory, contract: Axis, scope: Scope) -> None:
+    def put_terms(self, value: UOp, memory: StageMemory, contract: Axis, site: Site) -> None:
         """Stores the iterations of a loop of kind CONTRACT, which lie side by side in ``value``, lane by lane."""
-        count, env = fixed(contract), scope.env
+        count, env = fixed(contract), site.env
         lane = self.symbols.lane_of(*env.root.values())
         element = self.symbols.several(f"{contract.name}_element", value.dtype.count)
         if lane is not None:
             env = env.at(lane, element // count)
         env = env.open(contract.name, contract.root, contract.stride, element % count)
-        scope.region.effects.extend(self.access.writes(memory.pointer, memory.offset(env), 1, value))
+        site.region.effects.extend(self.access.writes(memory.pointer, memory.offset(env), 1, value))
 
     # which loops a load is contiguous along
 
@@ -138,40 +138,40 @@ class StageCopies:
 
     # tiles, transposed
 
-    def copy_run(self, node: Node, memory: StageMemory, run: Sequence[Axis], scope: Scope) -> None:
+    def copy_run(self, node: Node, memory: StageMemory, run: Sequence[Axis], site: Site) -> None:
         """Copies all of ``run`` in tiles; what the lanes are is open already."""
-        lane = self.symbols.lane_of(*(scope.env.root[root] for root in node.free))
+        lane = self.symbols.lane_of(*(site.env.root[root] for root in node.free))
         extent = prod(fixed(axis) for axis in run)
         most = 1 if lane is None else self.symbols.lanes[lane] & -self.symbols.lanes[lane]
 
         def tile(region: Region, start: sint, width: int) -> None:
-            self.copy_tile(node, memory, run, start, width, Scope(region, scope.env, run[0].name, scope))
+            self.copy_tile(node, memory, run, start, width, Site(region, site.env, run[0].name, site))
 
         _, width = part(extent, 0, most)
         self.loops.repeat(
-            run[0].name, extent // width, scope, lambda region, number: tile(region, number * width, width))
+            run[0].name, extent // width, site, lambda region, number: tile(region, number * width, width))
         at = extent // width * width
         while at < extent:
             _, width = part(extent, at, most)
-            tile(scope.region, at, width)
+            tile(site.region, at, width)
             at += width
 
     def copy_tile(
-        self, node: Node, memory: StageMemory, run: Sequence[Axis], start: sint, width: int, scope: Scope
+        self, node: Node, memory: StageMemory, run: Sequence[Axis], start: sint, width: int, site: Site
     ) -> None:
         """Copies ``width`` iterations of ``run``, which are neighbours in memory, for all lanes.
 
         Where a loop of kind CONTRACT has its iterations between those of ``run``, they are copied too.
         """
-        contract = self.side_by_side(node, scope.env)
+        contract = self.side_by_side(node, site.env)
         count = 1 if contract is None else fixed(contract)
         copy = self.symbols.several(f"{run[0].name}_run", width * count)
-        env = opened(scope.env, run, start + copy // count)
+        env = opened(site.env, run, start + copy // count)
         if contract is not None:
             env = env.open(contract.name, contract.root, contract.stride, copy % count)
         index, valid = self.whole.domain.access(node.arg[1], node.arg[2], tuple(node.free), env)
-        lane = self.symbols.lane_of(*(scope.env.root[root] for root in node.free))
-        places = [Scope(scope.region, opened(scope.env, run, start + number), run[0].name, scope)
+        lane = self.symbols.lane_of(*(site.env.root[root] for root in node.free))
+        places = [Site(site.region, opened(site.env, run, start + number), run[0].name, site)
                   for number in range(width)]
         if lane is None or width == 1 or self.access.step(index, copy) != 1:
             for place in places:
@@ -185,7 +185,7 @@ class StageCopies:
                 self.put_terms(column, memory, contract, place)
             return
         for column, place in zip(turned(vectors), places, strict=True):
-            scope.region.effects.extend(self.access.writes(memory.pointer, memory.offset(place.env), 1, column))
+            site.region.effects.extend(self.access.writes(memory.pointer, memory.offset(place.env), 1, column))
 
 
 def opened(env: Env, run: Sequence[Axis], value: sint) -> Env:

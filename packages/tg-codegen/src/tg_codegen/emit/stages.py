@@ -16,7 +16,7 @@ from .domain import fixed
 from .group_stages import GroupStages
 from .index import below
 from .known import StageMemory
-from .scope import Scope
+from .site import Site
 from .split_reduction import SplitReductions
 from .stage_copies import StageCopies
 from .whole import Whole
@@ -36,13 +36,13 @@ class Stages:
         self.copies = StageCopies(whole)
         self.split_reductions = SplitReductions(whole)
 
-    def value(self, stage: Stage, env: Env, scope: Scope) -> UOp:
+    def value(self, stage: Stage, env: Env, site: Site) -> UOp:
         """An element of a staged node; the stage is filled first if this is the first use inside its loop."""
         known = self.whole.known
-        where = scope.at(stage.axis)
+        where = site.at(stage.axis)
         key = (where.region, *known.key(stage.node, where.env))
         if key not in known.stages:
-            with known.outside(scope.region, where.region):
+            with known.outside(site.region, where.region):
                 if stage.shared:
                     self.group_stages.fill(stage.axis, where)
                 else:
@@ -59,7 +59,7 @@ class Stages:
                 found = found & inside
         return found
 
-    def fill(self, node: Node, where: Scope) -> StageMemory:
+    def fill(self, node: Node, where: Site) -> StageMemory:
         """Emits the loops that fill the stage of a node. Returns what its loops read of the filled memory."""
         inner = [a for a in self.whole.nest.axes if a.root in node.free and a.name not in where.env.axis]
         memory = widened(self.whole, node, inner, where)
@@ -89,17 +89,17 @@ class Stages:
         }  # fmt: skip
         return StageMemory(scratch, read).after(where.region.effects[before:])
 
-    def fill_memory(self, node: Node, memory: StageMemory, inner: list[Axis], scope: Scope) -> None:
+    def fill_memory(self, node: Node, memory: StageMemory, inner: list[Axis], site: Site) -> None:
         """Emits the effects that fill ``memory``: the loops ``inner`` around what computes the node."""
         if node.op is NodeOp.REDUCE:
-            self.split_reductions.fill(node, memory, inner, scope)
+            self.split_reductions.fill(node, memory, inner, site)
         elif node.op is NodeOp.LOAD:
-            self.copies.copy(node, memory, inner, scope)
+            self.copies.copy(node, memory, inner, site)
         else:
-            self.copies.compute(node, memory, inner, scope)
+            self.copies.compute(node, memory, inner, site)
 
 
-def at_windows(found: Windowed, where: Scope) -> Scope:
+def at_windows(found: Windowed, where: Site) -> Site:
     """``where``, each coordinate of a window being what it is with the loops that are open there."""
     if not found.windows:
         return where
@@ -110,4 +110,4 @@ def at_windows(found: Windowed, where: Scope) -> Scope:
             at = at + env.root[root] * factor
         roots[window.root] = at
     exact = env.exact - {window.root for window in found.windows}
-    return Scope(where.region, Env(roots, env.axis, exact), where.opened, where.parent)
+    return Site(where.region, Env(roots, env.axis, exact), where.opened, where.parent)

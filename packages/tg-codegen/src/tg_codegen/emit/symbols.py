@@ -15,7 +15,7 @@ from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps
 from ..machine.target import Target
 from .index import IndexBuilder, ramp
-from .scope import Region
+from .site import Region
 
 CORE = "core_id"
 

@@ -13,7 +13,7 @@ from ..ir.uop import UOp, UOps, const
 from ..nest.env import Env
 from ..nest.nest import GATHERED, Store, Update
 from .index import within
-from .scope import Scope
+from .site import Site
 from .whole import Whole
 
 
@@ -39,7 +39,7 @@ class Updates:
         self.whole, self.symbols = whole, whole.symbols
         self.indirect_ahead = whole.nest.indirect_ahead if whole.target.prefetches else None
 
-    def emit(self, store: Store, alone: sint, env: Env, scope: Scope) -> None:
+    def emit(self, store: Store, alone: sint, env: Env, site: Site) -> None:
         """Updates what one copy of the loops reaches: an element, or a vector's lanes.
 
         Whatever was written in this region before may have been the same elements, so it comes before they are loaded.
@@ -48,18 +48,18 @@ class Updates:
           store: the update.
           alone: the condition under which this work-item or thread stores.
           env: the values of its dimensions.
-          scope: where to.
+          site: where to.
         """
         update = store.update
         assert update is not None
-        region = scope.region
-        place, inside = self.place(update, env, scope)
+        region = site.region
+        place, inside = self.place(update, env, site)
         index, valid = self.whole.domain.access(
             substitute(store.index, {GATHERED: place}), store.valid & alone, store.roots, env)
-        value = self.whole.value(store.value, env, scope)
+        value = self.whole.value(store.value, env, site)
         pointer = self.whole.params[store.slot]
         if self.indirect_ahead is not None:
-            self.prefetch(pointer, store, update, self.indirect_ahead, env, scope)
+            self.prefetch(pointer, store, update, self.indirect_ahead, env, site)
         for number, here in enumerate(self.elements(index, valid, inside)):
             there = pointer
             if region.effects:
@@ -70,13 +70,13 @@ class Updates:
             if update.op is not None or update.found is not None:
                 old = UOp(UOps.LOAD, dtype, (there, address, gate, const(0, dtype)))
                 if update.found is not None:
-                    self.keep(pointer, update.found, number, alone, old, store, env, scope)
+                    self.keep(pointer, update.found, number, alone, old, store, env, site)
                 if update.op is not None:
                     part = old.alu(update.op, part)
             region.effects.append(UOp(UOps.STORE, dtypes.void, (pointer, address, part, gate)))
 
     def prefetch(
-        self, pointer: UOp, store: Store, update: Update, by: tuple[str, int], env: Env, scope: Scope
+        self, pointer: UOp, store: Store, update: Update, by: tuple[str, int], env: Env, site: Site
     ) -> None:
         """Tells the cache what will be updated so many iterations of a loop later."""
         nest = self.whole.nest
@@ -85,15 +85,15 @@ class Updates:
             return
         later = smin(env.root[axis.root] + by[1] * axis.stride, nest.roots[axis.root].extent - 1)
         there = Env({**env.root, axis.root: later}, env.axis, env.exact)
-        place, _ = self.place(update, there, scope)
+        place, _ = self.place(update, there, site)
         index = substitute(substitute(store.index, {GATHERED: place}), there.root)
         lane = self.symbols.lane_of(index)
         first = self.whole.access.address(index if lane is None else substitute(index, {lane: 0}))
-        scope.region.effects.append(UOp(UOps.PREFETCH, dtypes.void, (pointer, first)))
+        site.region.effects.append(UOp(UOps.PREFETCH, dtypes.void, (pointer, first)))
 
-    def place(self, update: Update, env: Env, scope: Scope) -> tuple[Variable, UOp]:
+    def place(self, update: Update, env: Env, site: Site) -> tuple[Variable, UOp]:
         """A variable that stands for the computed place, and whether there is one."""
-        index = self.whole.value(update.place, env, scope)
+        index = self.whole.value(update.place, env, site)
         if index.dtype.count > 1:
             raise EmitError("lanes that update elements which are not known to be neighbours")
         wide = index.cast(dtypes.int64)
@@ -126,7 +126,7 @@ class Updates:
 
     def keep(
         self, pointer: UOp, kept: tuple[sint, sint], number: int, alone: sint, old: UOp, store: Store, env: Env,
-        scope: Scope,
+        site: Site,
     ) -> None:  # fmt: skip
         """Stores what was found before an update."""
         index, valid = self.whole.domain.access(kept[0], kept[1] & alone, store.roots, env)
@@ -134,4 +134,4 @@ class Updates:
         if lane is not None and old.dtype.count == 1:
             index, valid = (substitute(part, {lane: number}) for part in (index, valid))
         if not (isinstance(valid, int) and not valid):
-            scope.region.effects.extend(self.whole.access.writes(pointer, index, valid, old))
+            site.region.effects.extend(self.whole.access.writes(pointer, index, valid, old))

@@ -13,7 +13,7 @@ from ..nest.nest import Nest, Node, is_elementwise
 from ..nest.spec import NodeOp
 from .gathers import Gathers
 from .index import index_dtype
-from .scope import Scope
+from .site import Site
 from .whole import Whole
 
 
@@ -40,42 +40,42 @@ class Values:
             found = self._orders[node] = toposort((node,), operands)
         return found
 
-    def value(self, node: Node, env: Env, scope: Scope) -> UOp:
+    def value(self, node: Node, env: Env, site: Site) -> UOp:
         """The value of ``node`` with the dimensions as in ``env``."""
         if node.op is NodeOp.REDUCE or node in self.whole.staged:
-            return self.compute(node, env, scope)
+            return self.compute(node, env, site)
         for here in self.order(node):
             key = self.known.key(here, env)
             if key not in self.known.values:
-                self.known.values[key] = self.compute(here, env, scope)
+                self.known.values[key] = self.compute(here, env, site)
         return self.known.values[self.known.key(node, env)]
 
-    def computed(self, node: Node, scope: Scope) -> UOp:
+    def computed(self, node: Node, site: Site) -> UOp:
         """A node's value, though it is staged."""
         for here in self.order(node)[:-1]:
-            key = self.known.key(here, scope.env)
+            key = self.known.key(here, site.env)
             if key not in self.known.values:
-                self.known.values[key] = self.compute(here, scope.env, scope)
-        return self.compute(node, scope.env, scope, fill=True)
+                self.known.values[key] = self.compute(here, site.env, site)
+        return self.compute(node, site.env, site, fill=True)
 
     def operand(self, node: Node, env: Env) -> UOp:
         """A value that was computed before."""
         return self.known.values[self.known.key(node, env)]
 
-    def compute(self, node: Node, env: Env, scope: Scope, fill: bool = False) -> UOp:
+    def compute(self, node: Node, env: Env, site: Site, fill: bool = False) -> UOp:
         """One node, whose operands were computed before; ``fill`` computes also what is staged."""
         if node in self.whole.staged and not fill:
-            return self.whole.stored(self.whole.staged[node], env, scope)
+            return self.whole.stored(self.whole.staged[node], env, site)
         op = node.op
         if op is NodeOp.REDUCE:
-            return self.whole.reduced(node, env, scope)
+            return self.whole.reduced(node, env, site)
         if op is NodeOp.CONST:
             return const(node.arg, node.dtype)
         if op is NodeOp.INDEX:
             expr = substitute(node.arg, env.root)
             return self.symbols.build.value(expr, index_dtype(expr)).cast(node.dtype)
         if op is NodeOp.LOAD:
-            return self.load(node, env, scope)
+            return self.load(node, env, site)
         if node in self.fused:
             product = next((s for s in node.src if s.op is Ops.MUL and s not in self.whole.staged), None)
             if product is not None:
@@ -83,7 +83,7 @@ class Values:
                 return fused_multiply_add(*(self.operand(s, env) for s in (*product.src, other)))
         src = [self.operand(s, env) for s in node.src]
         if op is NodeOp.GATHER:
-            return self.gathers.value(node, src[0], src[1:], env, scope)
+            return self.gathers.value(node, src[0], src[1:], env, site)
         lanes = max((s.dtype.count for s in src), default=1)
         if op is NodeOp.SELECT:
             valid = self.symbols.build.truth(substitute(node.arg, env.root))
@@ -97,7 +97,7 @@ class Values:
         dtype = node.dtype if lanes == 1 else node.dtype.vec(lanes)
         return UOp(op, dtype, tuple(s.broadcast(lanes) for s in src))
 
-    def load(self, node: Node, env: Env, scope: Scope) -> UOp:
+    def load(self, node: Node, env: Env, site: Site) -> UOp:
         """A LOAD, in a tile where its lanes are far apart."""
         whole = self.whole
         slot, index, valid = node.arg
@@ -106,20 +106,20 @@ class Values:
         place, holds = whole.domain.access(index, valid, roots, env if tile is None else tile.env)
         if tile is None:
             if node in self.ahead and holds != 0:
-                self.prefetch(pointer, place, self.ahead[node], scope)
+                self.prefetch(pointer, place, self.ahead[node], site)
             return whole.access.load(pointer, node.dtype, place, holds)
         if node in self.ahead and not whole.tiles.is_loaded(pointer, node.dtype, place, holds):
             for row in range(self.symbols.lanes[tile.lane]):
                 first = substitute(place, {tile.lane: row, tile.copy: 0})
-                self.prefetch(pointer, first, self.ahead[node], scope)
+                self.prefetch(pointer, first, self.ahead[node], site)
         return whole.tiles.load(pointer, node.dtype, place, holds, tile)
 
-    def prefetch(self, pointer: UOp, index: sint, distance: int, scope: Scope) -> None:
+    def prefetch(self, pointer: UOp, index: sint, distance: int, site: Site) -> None:
         """Tells the cache what comes ``distance`` elements after the first of the lanes."""
         lane = self.symbols.lane_of(index)
         first = index if lane is None else substitute(index, {lane: 0})
         place = self.whole.access.address(first + distance)
-        scope.region.effects.append(UOp(UOps.PREFETCH, dtypes.void, (pointer, place)))
+        site.region.effects.append(UOp(UOps.PREFETCH, dtypes.void, (pointer, place)))
 
 
 def fused_multiply_add(x: UOp, y: UOp, other: UOp) -> UOp:

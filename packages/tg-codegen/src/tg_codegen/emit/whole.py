@@ -14,7 +14,7 @@ from .domain import IterationDomain
 from .known import Known
 from .launch import Launch
 from .loops import Loops
-from .scope import Region, Scope
+from .site import Region, Site
 from .spans import Spans
 from .symbols import Symbols
 from .tiles import Tiles
@@ -53,18 +53,18 @@ class Whole(Protocol):
     access: Access
     tiles: Tiles
 
-    def value(self, node: Node, env: Env, scope: Scope) -> UOp:
+    def value(self, node: Node, env: Env, site: Site) -> UOp:
         """The value of a node with the dimensions as in ``env``: read from its stage, if it has one."""
         ...
 
-    def computed(self, node: Node, scope: Scope) -> UOp:
+    def computed(self, node: Node, site: Site) -> UOp:
         """The value of a node, though it has a stage: what that is filled with."""
         ...
 
-    def stored(self, stage: Stage, env: Env, scope: Scope) -> UOp:
+    def stored(self, stage: Stage, env: Env, site: Site) -> UOp:
         """An element of a stage, which is filled where that was not done yet."""
         ...
 
-    def reduced(self, node: Node, env: Env, scope: Scope) -> UOp:
+    def reduced(self, node: Node, env: Env, site: Site) -> UOp:
         """The result of a reduction, whose loops are put where they belong."""
         ...

@@ -18,7 +18,7 @@ from ..nest.nest import Axis, Node, is_elementwise
 from ..nest.spec import SERIAL, Kind, NodeOp
 from .domain import fixed
 from .known import StageMemory
-from .scope import Region, Scope
+from .site import Region, Site
 from .whole import Whole
 
 
@@ -39,7 +39,7 @@ class Runs:
     length: int
 
 
-def widened(whole: Whole, node: Node, inner: Sequence[Axis], where: Scope) -> StageMemory | None:
+def widened(whole: Whole, node: Node, inner: Sequence[Axis], where: Site) -> StageMemory | None:
     """Fills scratch with a conversion of a load, element by element along memory.
 
     Args:
@@ -66,16 +66,16 @@ def widened(whole: Whole, node: Node, inner: Sequence[Axis], where: Scope) -> St
     memory = StageMemory(UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.REG), (), (name, size)), strides)
     first = runs.along[0]
 
-    def part(region: Region, start: sint, count: int, inside: Scope) -> None:
+    def part(region: Region, start: sint, count: int, inside: Site) -> None:
         at = start + whole.symbols.several(f"{first.name}_run", count) if count > 1 else start
         env = inside.env
         for axis in runs.along:
             env = env.open(axis.name, axis.root, axis.stride, at if axis is first else 0, exact=True)
-        value = whole.computed(node, Scope(region, env, first.name, inside))
+        value = whole.computed(node, Site(region, env, first.name, inside))
         place = at + sum(inside.env.axis[axis.name] * strides[axis.name] for axis in runs.apart)
         region.effects.extend(whole.access.writes(memory.pointer, place, 1, value))
 
-    def fill(inside: Scope) -> None:
+    def fill(inside: Site) -> None:
         width = max(1, target.vector_bytes // node.dtype.itemsize)
         vectors = runs.length // width
         if vectors:
@@ -103,7 +103,7 @@ def converted(node: Node) -> Node | None:
     return None if here is node else here
 
 
-def runs_of(whole: Whole, node: Node, inner: Sequence[Axis], where: Scope) -> Runs | None:
+def runs_of(whole: Whole, node: Node, inner: Sequence[Axis], where: Site) -> Runs | None:
     """The runs of memory of which ``node`` converts all elements; None if there are none.
 
     A run may go through the whole of a dimension whose last iterations lie outside of it: these are left out.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tg_dtype import DType, dtypes
-from tg_lazy import Ops
+from tg_lazy import LINEAR, Ops
 
 BINARY = {
     Ops.ADD: "+", Ops.SUB: "-", Ops.MUL: "*", Ops.FDIV: "/", Ops.AND: "&", Ops.OR: "|", Ops.XOR: "^", Ops.SHL: "<<",
@@ -14,7 +14,8 @@ LOGIC = {
     Ops.ADD: "|", Ops.MAX: "|", Ops.OR: "|", Ops.MUL: "&", Ops.AND: "&", Ops.IDIV: "&", Ops.SUB: "^", Ops.XOR: "^",
     Ops.CMPNE: "^",
 }  # fmt: skip
-WRAPPING = frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.SHL})
+WRAPPING = LINEAR.intersection(BINARY)
+"""Operators whose result, of integers, may lie outside of their dtype: it is what its low bits say."""
 
 
 def on_bools(op: Ops, v: list[str], *, xor: str = "^", false: str = "0") -> str | None:

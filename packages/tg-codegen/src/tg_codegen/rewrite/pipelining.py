@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 
-from tg_lazy import Ops
+from tg_lazy import LINEAR, SHIFTS, Ops
 from tg_shape import toposort
 
 from ..ir.facts import pointer_base
@@ -134,10 +134,10 @@ def apart(index: UOp, counter: UOp) -> bool:
     while index is not counter:
         varying = [s for s in index.src if counter in s.toposort()]
         fixed = [s for s in index.src if s not in varying]
-        if len(varying) != 1 or index.op not in (Ops.ADD, Ops.SUB, Ops.MUL, Ops.SHL):
+        if len(varying) != 1 or len(index.src) != 2 or index.op not in LINEAR:
             return False
-        scaled = index.op is Ops.MUL or (index.op is Ops.SHL and varying[0] is index.src[0])
-        if index.op in (Ops.MUL, Ops.SHL) and not (scaled and fixed and fixed[0].is_const):
+        scaled = index.op is Ops.MUL or (index.op in SHIFTS and varying[0] is index.src[0])
+        if (index.op is Ops.MUL or index.op in SHIFTS) and not (scaled and fixed and fixed[0].is_const):
             return False
         if index.op is Ops.MUL and not fixed[0].arg:
             return False

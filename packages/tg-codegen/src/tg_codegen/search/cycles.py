@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tg_dtype import PtrDType, dtypes
-from tg_lazy import INTEGER_DIVISIONS, Ops
+from tg_lazy import BY_DIVIDER, INTEGER_DIVISIONS, Ops
 from tg_shape import toposort, upper
 
 from ..ir.program import ProgramSpec
@@ -87,7 +87,7 @@ def _cost(u: UOp, target: Target) -> float:
 
 def _arithmetic(u: UOp, costs: CPUCosts) -> float:
     """Cycles of one instruction of an elementwise op."""
-    if u.op in (Ops.FDIV, Ops.SQRT, Ops.RECIP):
+    if u.op in BY_DIVIDER:
         return costs.division
     if u.op not in INTEGER_DIVISIONS:
         return 1 / costs.units

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tg_dtype import DType, dtypes
-from tg_lazy import CONVERSIONS, Ops
+from tg_lazy import CONVERSIONS, LINEAR, Ops
 
 from ...ir.facts import KernelFacts
 from ...ir.matrix import AVX2_DOTS, AVX512_VNNI_PAIRED, PAIRED
@@ -36,7 +36,7 @@ _SCALES = {
     (dtypes.float32, 16): "llvm.x86.avx512.mask.scalef.ps.512",
     (dtypes.float64, 8): "llvm.x86.avx512.mask.scalef.pd.512",
 }
-_NO_WRAP = frozenset({"add", "sub", "mul", "shl"})
+_NO_WRAP = frozenset(instruction for op, instruction in _INT_ARITHMETIC.items() if op in LINEAR)
 
 
 def splat(lanes: int, lane: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tg_dtype import DType, dtypes
-from tg_lazy import COMPARISONS, INTEGER_DIVISIONS, Ops
+from tg_lazy import COMPARISONS, INTEGER_DIVISIONS, ON_INTEGERS, SHIFTS, Ops
 
 from ...ir.uop import UOp
 from ..spelling import BINARY, bare, on_bools, short
@@ -13,7 +13,8 @@ from .conversion import WGSLConversion
 from .terms import WGSLTerms
 
 _FUNCTIONS = {Ops.SQRT: "sqrt", Ops.TRUNC: "trunc"}
-_WRAPPING = frozenset({Ops.ADD, Ops.SUB, Ops.MUL, Ops.AND, Ops.OR, Ops.XOR})
+_OPERATORS = ON_INTEGERS.intersection(BINARY) - COMPARISONS - SHIFTS
+"""Operators of integers that take two of one type and give one of it."""
 # Of (2**r - 1) / r on [-1/2, 1/2], after the leading one: see rules.transcendental.
 _EXP2 = (
     0.001339890018551765, 0.009618437609176802, 0.05550332409654291, 0.24022647910283068, 0.6931472028809557,
@@ -108,7 +109,7 @@ class WGSLArithmetic:
         narrow = self._terms.narrow
         if op in COMPARISONS:
             return f"({v[0]} {BINARY[op]} {v[1]})"
-        if op in _WRAPPING:
+        if op in _OPERATORS:
             return narrow(f"({v[0]} {BINARY[op]} {v[1]})", dtype)
         match op:
             case Ops.SHL | Ops.SHR:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import frexp
 
 from tg_dtype import can_safe_cast, dtypes
-from tg_lazy import ALU, Ops
+from tg_lazy import ALU, SHRINKING, Ops
 
 from ...ir.bounds import Bounds
 from ...ir.scalar import evaluate
@@ -199,7 +199,8 @@ def _known(root: UOp, ctx: Bounds) -> UOp | None:
     return const(low, root.dtype) if low == high else None
 
 
-_INDEX_OPS = (Ops.IDIV, Ops.MOD, Ops.SHR, Ops.AND, UOps.SPECIAL)
+_INDEX_OPS = (*sorted(SHRINKING, key=lambda op: op.name), UOps.SPECIAL)
+"""What may have a single value, though its operands have several."""
 
 bounded = PatternMatcher([
     Rule("only_value", op(_INDEX_OPS), _known, INT, law="x -> c, where c <= x <= c"),

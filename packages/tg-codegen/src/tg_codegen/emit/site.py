@@ -30,31 +30,31 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Site:
     """A place in the code: the region being filled and what is open around it.
 
     Attributes:
       region: where effects go.
       env: values of what is open.
-      opened: name of the axis that this scope opened (None for the kernel).
-      parent: the scope around it.
+      opened: name of the axis that this site opened (None for the kernel).
+      parent: the site around it.
     """
 
     region: Region
     env: Env
     opened: str | None = None
-    parent: Scope | None = None
+    parent: Site | None = None
 
-    def at(self, axis: str | None) -> Scope:
-        """The enclosing scope that opened ``axis`` (None: the kernel's)."""
-        here: Scope = self
+    def at(self, axis: str | None) -> Site:
+        """The enclosing site that opened ``axis`` (None: the kernel's)."""
+        here: Site = self
         while here.parent is not None and (axis is None or here.opened != axis):
             here = here.parent
         return here
 
-    def around(self, region: Region) -> Scope:
-        """The innermost enclosing scope that fills ``region``; the kernel's if none does."""
-        here: Scope = self
+    def around(self, region: Region) -> Site:
+        """The innermost enclosing site that fills ``region``; the kernel's if none does."""
+        here: Site = self
         while here.parent is not None and here.region is not region:
             here = here.parent
         return here
