@@ -36,9 +36,9 @@ from .settings.context import DEBUG, STRICT, Context, ContextVar, getenv
 from .settings.scope import Scope
 
 __all__ = [
-    "ALU", "ANOMALY", "BY_DIVIDER", "COMMUTATIVE", "COMPARISONS", "CONVERSIONS", "DEBUG", "DIVISIONS", "INTEGER_DIVISIONS", "KERNEL",
-    "LINEAR", "ON_INTEGERS", "REDUCIBLE", "SHIFTS", "SHRINKING", "SPEC", "STRICT", "TRANSCENDENTAL",
-    "BufferArg", "Context", "ContextVar", "DTypeRule", "InvalidAST", "LazyBuffer", "LazyOp", "OpSpec", "Ops",
-    "ScheduleItem", "Scope", "Storage", "Trait", "ast", "explain", "getenv", "group", "identity", "result_dtype",
+    "ALU", "ANOMALY", "BY_DIVIDER", "COMMUTATIVE", "COMPARISONS", "CONVERSIONS", "DEBUG", "DIVISIONS",
+    "INTEGER_DIVISIONS", "KERNEL", "LINEAR", "ON_INTEGERS", "REDUCIBLE", "SHIFTS", "SHRINKING", "SPEC", "STRICT",
+    "TRANSCENDENTAL", "BufferArg", "Context", "ContextVar", "DTypeRule", "InvalidAST", "LazyBuffer", "LazyOp", "OpSpec",
+    "Ops", "ScheduleItem", "Scope", "Storage", "Trait", "ast", "explain", "getenv", "group", "identity", "result_dtype",
     "schedule",
 ]

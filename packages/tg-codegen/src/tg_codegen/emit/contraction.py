@@ -18,8 +18,8 @@ from ..nest.env import Env
 from ..nest.matrix_products import instruction_for, paired_instruction_for
 from ..nest.nest import Axis, Node
 from ..nest.spec import Kind, NodeOp
-from .domain import fixed
 from .site import Site
+from .space import fixed
 from .vectors import woven
 from .whole import Whole
 
@@ -56,7 +56,7 @@ def contraction(
         return None
     instruction, a, b = found
     every = env.open(axis.name, axis.root, axis.stride, whole.symbols.several(f"{axis.name}_element", fixed(axis)))
-    if whole.domain.guard(every, roots) != 1:
+    if whole.space.guard(every, roots) != 1:
         return None
     operands = []
     apart = instruction.threads == 1 and terms is None and in_rows(whole, b, columns, axis)

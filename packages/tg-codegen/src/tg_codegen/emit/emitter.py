@@ -9,7 +9,7 @@ and so do reductions that run over the same dimensions.
 A loop whose last iteration is partial is emitted twice: the full iterations, in which bounds prove every guard true,
 and the last one, where guards are constants or masks over lanes.
 
-An emitter holds its parts: what is open and known (``symbols``, ``known``, ``domain``), loops (``spans``, ``loops``),
+An emitter holds its parts: what is open and known (``symbols``, ``known``, ``space``), loops (``spans``, ``loops``),
 accesses (``access``, ``tiles``), and ``values``, ``reductions``, ``stages`` and ``outputs``, which ask one another
 through it, as :class:`~tg_codegen.emit.whole.Whole` states.
 """
@@ -28,13 +28,13 @@ from ..nest.nest import GATHERED, Axis, Nest, Node, Stage
 from ..nest.spec import GRID, Kind, NodeOp
 from ..nest.windows import windowed
 from .access import Access
-from .domain import IterationDomain
 from .known import Known
 from .launch import Launch
 from .loops import Loops
 from .outputs import Outputs
 from .reductions import Reductions
 from .site import Region, Site
+from .space import IterationSpace
 from .spans import Spans
 from .stages import Stages
 from .symbols import Symbols
@@ -65,11 +65,11 @@ class Emitter:
         self.target, self.symbols, self.launch, self.params, self.top = target, symbols, launch, params, top
         self.staged: Mapping[Node, Stage] = {s.node: s for s in nest.stages}
         self.known = Known(nest)
-        self.domain = IterationDomain(nest)
-        self.spans = Spans(self.domain)
-        self.loops = Loops(self.domain, symbols, launch, self.known, target)
+        self.space = IterationSpace(nest)
+        self.spans = Spans(self.space)
+        self.loops = Loops(self.space, symbols, launch, self.known, target)
         self.access = Access(symbols, frozenset(params[slot] for slot in nest.streams))
-        self.tiles = Tiles(self.domain, self.loops, self.access)
+        self.tiles = Tiles(self.space, self.loops, self.access)
         self.values = Values(self)
         self.reductions = Reductions(self)
         self.stages = Stages(self, windows)
@@ -77,7 +77,7 @@ class Emitter:
 
     def run(self, loops: Sequence[Axis]) -> None:
         """Emits all outputs, once, inside of ``loops``, which are opened one by one."""
-        env = self.domain.start()
+        env = self.space.start()
         parallel = [a for a in self.nest.axes if a.kind in GRID]
         for axis in parallel:
             if axis.kind is not Kind.GROUP:  # which a reduction opens

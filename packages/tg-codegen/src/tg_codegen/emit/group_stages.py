@@ -70,7 +70,7 @@ class GroupStages:
                 root[r.root] = r.base + digit * r.step
                 place = place + digit * r.pitch
             env = Env(root, where.env.axis, where.env.exact)
-            index, valid = whole.domain.access(node.arg[1], node.arg[2], tuple(node.free), env)
+            index, valid = whole.space.access(node.arg[1], node.arg[2], tuple(node.free), env)
             value = whole.access.load(whole.params[node.arg[0]], node.dtype, index, valid & inside)
             where.region.effects.extend(whole.access.writes(scratch, place, inside, value))
         return StageMemory(scratch, {a.name: a.stride // r.step * r.pitch for r in layout.dimensions for a in r.axes})
@@ -92,7 +92,7 @@ class GroupStages:
     def base(self, root: Variable, where: Site) -> sint:
         """The first value of a dimension that a stage at ``where`` holds."""
         base: sint = 0
-        for axis in self.whole.domain.by_root[root]:
+        for axis in self.whole.space.by_root[root]:
             if axis.kind not in ITEMS and axis.name in where.env.axis:
                 base = base + where.env.axis[axis.name] * axis.stride
         return base

@@ -17,10 +17,10 @@ from ..machine.target import Target
 from ..nest.env import Env
 from ..nest.nest import Axis
 from ..nest.spec import FRAGMENT, LANE, UNROLLED, Kind
-from .domain import IterationDomain, fixed
 from .known import Known
 from .launch import Launch
 from .site import Region, Site
+from .space import IterationSpace, fixed
 from .spans import Span
 from .symbols import Symbols
 
@@ -30,8 +30,8 @@ Body = Callable[[Site], None]
 class Loops:
     """Opens the loops of one nest."""
 
-    def __init__(self, domain: IterationDomain, symbols: Symbols, launch: Launch, known: Known, target: Target) -> None:
-        self.domain, self.symbols, self.launch, self.known, self.target = domain, symbols, launch, known, target
+    def __init__(self, space: IterationSpace, symbols: Symbols, launch: Launch, known: Known, target: Target) -> None:
+        self.space, self.symbols, self.launch, self.known, self.target = space, symbols, launch, known, target
 
     def run(self, axis: Axis, span: Span, site: Site, body: Body) -> None:
         """Emits one copy of a loop whose effects ``body`` fills in."""
@@ -137,7 +137,7 @@ class Loops:
 
         The loops of roots with lanes turn fastest: so a tile has its few vectors at hand, and its scalars one by one.
         """
-        by_root = self.domain.by_root
+        by_root = self.space.by_root
         roots = sorted(roots, key=lambda root: any(a.kind in LANE for a in by_root[root]))
         axes = [a for root in roots for a in by_root[root] if a.kind in UNROLLED and a.name not in env.axis]
         vectors = [a for root in roots for a in by_root[root] if a.kind in LANE and a.name not in env.axis]
@@ -147,7 +147,7 @@ class Loops:
                 here = here.open(axis.name, axis.root, axis.stride, value)
             for axis in vectors:
                 here = here.open(axis.name, axis.root, axis.stride, self.lane(axis))
-            if not any(self.domain.beyond(here, root) for root in roots):
+            if not any(self.space.beyond(here, root) for root in roots):
                 yield here
 
     def copies(self, axis: Axis, width: int) -> Variable:
@@ -168,7 +168,7 @@ class Loops:
         Raises:
           EmitError: if the target has none of that shape.
         """
-        extents = {a.kind: a.extent for a in self.domain.nest.axes}
+        extents = {a.kind: a.extent for a in self.space.nest.axes}
         kinds = (Kind.FRAGMENT_ROWS, Kind.FRAGMENT_COLUMNS, Kind.CONTRACT)
         shape = tuple(extents.get(kind, 0) for kind in kinds)
         found = next((m for m in self.target.matrices if m.threads > 1 and m.shape == shape), None)

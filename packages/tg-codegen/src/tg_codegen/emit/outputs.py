@@ -56,7 +56,7 @@ class Outputs:
                     continue
                 pointer = whole.params[store.slot]
                 tile = whole.tiles.tile(store.index, roots, env, stored=True)
-                index, valid = whole.domain.access(
+                index, valid = whole.space.access(
                     store.index, store.valid & alone, roots, env if tile is None else tile.env)
                 if isinstance(valid, int) and not valid:
                     continue

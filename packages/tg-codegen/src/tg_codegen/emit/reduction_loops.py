@@ -25,10 +25,10 @@ from ..nest.spec import ITEMS, Kind
 from ..nest.trim import bounding, masks_of, needed, trimmed
 from .combine import combine, gathered, tree
 from .contraction import contraction
-from .domain import fixed
 from .index import below
 from .known import Key
 from .site import Site
+from .space import fixed
 from .spans import Span
 from .whole import Whole
 
@@ -159,9 +159,9 @@ class ReductionLoops:
         inner = registers if size == count else [self.initial(acc) for acc in self.accumulators]
         if size in (1, count):
             env = site.env.open(axis.name, axis.root, axis.stride, variable * span.step + span.at, span.exact)
-            whole.domain.implied.update(substitute(mask, env.root) for mask in self.masks.get(axis, ()))
+            whole.space.implied.update(substitute(mask, env.root) for mask in self.masks.get(axis, ()))
             if axis in self.masks:  # it runs over some of its iterations
-                whole.domain.implied.add(below(env.axis[axis.name], axis.extent))
+                whole.space.implied.add(below(env.axis[axis.name], axis.extent))
             after = self.loops(rest, Site(region, env, axis.name, site), inner)
         else:
             first = variable * size
@@ -185,7 +185,7 @@ class ReductionLoops:
         """The copies in which a serial loop is emitted; one loop, where masks trim it."""
         masks = self.masks.get(axis)
         if not masks or any(a.name not in env.axis for mask in masks for root in mask.variables()
-                            if root is not axis.root for a in self.whole.domain.by_root.get(root, ())):
+                            if root is not axis.root for a in self.whole.space.by_root.get(root, ())):
             self.masks.pop(axis, None)
             return self.whole.spans.of(axis, env)
         left = trimmed(axis, masks, env)
@@ -233,7 +233,7 @@ class ReductionLoops:
             env = base
             for axis, value in zip(unrolled, values, strict=True):
                 env = env.open(axis.name, axis.root, axis.stride, value)
-            guard = whole.domain.guard(env, self.roots)
+            guard = whole.space.guard(env, self.roots)
             if isinstance(guard, int) and not guard:
                 continue
             if any(substitute(condition, env.root) == 0 for condition in self.needed[node]):

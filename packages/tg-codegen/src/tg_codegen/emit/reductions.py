@@ -65,7 +65,7 @@ class Reductions:
                     home = region
         here = site
         while here.parent is not None and here.region.depth > home.depth:
-            opened = self.whole.domain.by_name.get(here.opened or "")
+            opened = self.whole.space.by_name.get(here.opened or "")
             if here.region is not here.parent.region and opened is not None and opened.root in node.free:
                 return here.region
             here = here.parent
@@ -75,5 +75,5 @@ class Reductions:
         """Whether every serial loop on which ``node`` depends is open in ``env``."""
         return all(
             a.name in env.axis or a.kind in (UNROLLED | LANE)
-            for root in node.free for a in self.whole.domain.by_root[root]
+            for root in node.free for a in self.whole.space.by_root[root]
         )

@@ -13,8 +13,8 @@ from tg_shape import sint
 from ..nest.env import Env
 from ..nest.interior import interior
 from ..nest.nest import Axis
-from .domain import IterationDomain
 from .index import below
+from .space import IterationSpace
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Span:
 class Spans:
     """The spans of one nest's loops."""
 
-    def __init__(self, domain: IterationDomain) -> None:
-        self.domain = domain
-        self._copies = dict(domain.nest.partitions)
-        self._interiors = {name: interior(domain.nest, domain.by_name[name].root) for name in self._copies}
+    def __init__(self, space: IterationSpace) -> None:
+        self.space = space
+        self._copies = dict(space.nest.partitions)
+        self._interiors = {name: interior(space.nest, space.by_name[name].root) for name in self._copies}
 
     def of(self, axis: Axis, env: Env) -> list[Span]:
         """The copies in which a loop is emitted at ``env``."""
@@ -47,10 +47,10 @@ class Spans:
             return self.partition(axis, axis.extent)
         base = env.root[axis.root]
         opened = {axis.name, *env.axis}
-        wider = any(a.stride >= axis.stride and a.name not in opened for a in self.domain.by_root[axis.root])
+        wider = any(a.stride >= axis.stride and a.name not in opened for a in self.space.by_root[axis.root])
         if not isinstance(base, int) or wider:
             return [Span(0, axis.extent, False)]
-        left = self.domain.nest.roots[axis.root].extent - base
+        left = self.space.nest.roots[axis.root].extent - base
         full = left // axis.stride
         rest = left - full * axis.stride
         spans: list[Span] = []
@@ -63,7 +63,7 @@ class Spans:
     def partition(self, axis: Axis, count: sint) -> list[Span]:
         """The first ``count`` iterations of a loop, none of them partial, in the parts that it is to have."""
         bounds = self._interiors.get(axis.name)
-        if bounds is None or self.domain.by_root[axis.root][0] is not axis or not isinstance(count, int):
+        if bounds is None or self.space.by_root[axis.root][0] is not axis or not isinstance(count, int):
             return [Span(0, count, None)]
         first = min(-(-bounds[0] // axis.stride), count)
         end = max(first, min(bounds[1] // axis.stride, count))

@@ -15,9 +15,9 @@ from ..ir.uop import UOp
 from ..nest.env import Env
 from ..nest.nest import Axis, Node
 from ..nest.spec import LANE, Kind
-from .domain import fixed
 from .known import StageMemory
 from .site import Region, Site
+from .space import fixed
 from .tiles import part
 from .transpose import transpose
 from .vectors import concatenated, turned, woven
@@ -169,7 +169,7 @@ class StageCopies:
         env = opened(site.env, run, start + copy // count)
         if contract is not None:
             env = env.open(contract.name, contract.root, contract.stride, copy % count)
-        index, valid = self.whole.domain.access(node.arg[1], node.arg[2], tuple(node.free), env)
+        index, valid = self.whole.space.access(node.arg[1], node.arg[2], tuple(node.free), env)
         lane = self.symbols.lane_of(*(site.env.root[root] for root in node.free))
         places = [Site(site.region, opened(site.env, run, start + number), run[0].name, site)
                   for number in range(width)]

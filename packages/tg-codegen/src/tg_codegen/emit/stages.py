@@ -12,11 +12,11 @@ from ..nest.env import Env
 from ..nest.nest import Axis, Node, Stage
 from ..nest.spec import LANE, Kind, NodeOp
 from ..nest.windows import Windowed
-from .domain import fixed
 from .group_stages import GroupStages
 from .index import below
 from .known import StageMemory
 from .site import Site
+from .space import fixed
 from .split_reduction import SplitReductions
 from .stage_copies import StageCopies
 from .whole import Whole
@@ -55,7 +55,7 @@ class Stages:
         found: sint = 1
         for name in memory.strides:
             inside = below(env.axis[name], self.whole.nest.axis(name).extent)
-            if inside not in self.whole.domain.implied:
+            if inside not in self.whole.space.implied:
                 found = found & inside
         return found
 

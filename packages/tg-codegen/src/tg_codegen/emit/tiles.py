@@ -18,9 +18,9 @@ from ..nest.env import Env
 from ..nest.nest import Axis
 from ..nest.spec import UNROLLED
 from .access import Access
-from .domain import IterationDomain, fixed
 from .known import Key
 from .loops import Loops
+from .space import IterationSpace, fixed
 from .vectors import concatenated, dealt, turned
 
 
@@ -44,8 +44,8 @@ class TransposedTile:
 class Tiles:
     """Access to tiles of one nest."""
 
-    def __init__(self, domain: IterationDomain, loops: Loops, access: Access) -> None:
-        self.domain, self.loops, self.access, self.symbols = domain, loops, access, access.symbols
+    def __init__(self, space: IterationSpace, loops: Loops, access: Access) -> None:
+        self.space, self.loops, self.access, self.symbols = space, loops, access, access.symbols
         self._columns: dict[Key, list[UOp]] = {}
 
     def tile(self, index: sint, roots: Iterable[Variable], env: Env, stored: bool = False) -> TransposedTile | None:
@@ -58,7 +58,7 @@ class Tiles:
         if step is None or step in (-1, 0, 1) or (1 < step <= STRIDES and not stored):
             return None
         for name, value in env.axis.items():
-            axis = self.domain.by_name.get(name)
+            axis = self.space.by_name.get(name)
             if axis is not None and axis.kind in UNROLLED and axis.root in roots and isinstance(value, int):
                 found = self.along(axis, value, lane, env)
                 if found is not None and self.access.step(substitute(index, found.env.root), found.copy) == 1:

@@ -54,7 +54,7 @@ class Updates:
         assert update is not None
         region = site.region
         place, inside = self.place(update, env, site)
-        index, valid = self.whole.domain.access(
+        index, valid = self.whole.space.access(
             substitute(store.index, {GATHERED: place}), store.valid & alone, store.roots, env)
         value = self.whole.value(store.value, env, site)
         pointer = self.whole.params[store.slot]
@@ -129,7 +129,7 @@ class Updates:
         site: Site,
     ) -> None:  # fmt: skip
         """Stores what was found before an update."""
-        index, valid = self.whole.domain.access(kept[0], kept[1] & alone, store.roots, env)
+        index, valid = self.whole.space.access(kept[0], kept[1] & alone, store.roots, env)
         lane = self.symbols.lane_of(index, valid)
         if lane is not None and old.dtype.count == 1:
             index, valid = (substitute(part, {lane: number}) for part in (index, valid))

@@ -103,7 +103,7 @@ class Values:
         slot, index, valid = node.arg
         roots, pointer = tuple(node.free), whole.params[slot]
         tile = whole.tiles.tile(index, roots, env)
-        place, holds = whole.domain.access(index, valid, roots, env if tile is None else tile.env)
+        place, holds = whole.space.access(index, valid, roots, env if tile is None else tile.env)
         if tile is None:
             if node in self.ahead and holds != 0:
                 self.prefetch(pointer, place, self.ahead[node], site)

@@ -10,11 +10,11 @@ from ..machine.target import Target
 from ..nest.env import Env
 from ..nest.nest import Nest, Node, Stage
 from .access import Access
-from .domain import IterationDomain
 from .known import Known
 from .launch import Launch
 from .loops import Loops
 from .site import Region, Site
+from .space import IterationSpace
 from .spans import Spans
 from .symbols import Symbols
 from .tiles import Tiles
@@ -32,7 +32,7 @@ class Whole(Protocol):
       top: the region around all that is emitted.
       staged: the stage of each node that has one.
       known: what was emitted and may be used again.
-      domain: which values of the nest's dimensions lie inside.
+      space: which values of the nest's dimensions lie inside.
       spans: the copies in which loops are emitted.
       loops: opens them.
       access: loads and stores.
@@ -47,7 +47,7 @@ class Whole(Protocol):
     top: Region
     staged: Mapping[Node, Stage]
     known: Known
-    domain: IterationDomain
+    space: IterationSpace
     spans: Spans
     loops: Loops
     access: Access

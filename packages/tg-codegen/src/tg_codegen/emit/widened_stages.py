@@ -16,9 +16,9 @@ from tg_shape import coefficient, sint
 from ..ir.uop import UOp, UOps
 from ..nest.nest import Axis, Node, is_elementwise
 from ..nest.spec import SERIAL, Kind, NodeOp
-from .domain import fixed
 from .known import StageMemory
 from .site import Region, Site
+from .space import fixed
 from .whole import Whole
 
 

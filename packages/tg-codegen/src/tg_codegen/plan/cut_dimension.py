@@ -61,7 +61,7 @@ def proposed(kernel: Kernel, target: Target) -> Iterator[CutDimension]:
 def cuts(nest: Nest) -> Iterator[CutDimension]:
     """All cuts after which some access is simpler, of whichever dimension."""
     divided, parted = quotients(nest), list(masks(nest))
-    for root in reduced(nest):
+    for root in reduced_roots(nest):
         for width in widths(nest, root, [e for e in divided if root.var in e.variables()], parted):
             yield CutDimension(loop_of(nest, root), width)
 
@@ -71,7 +71,7 @@ def loop_of(nest: Nest, root: Root) -> str:
     return next(axis.name for axis in nest.axes if axis.root is root.var)
 
 
-def reduced(nest: Nest) -> list[Root]:
+def reduced_roots(nest: Nest) -> list[Root]:
     """The reduced dimensions of known extent."""
     return [root for root in nest.roots.values() if root.reduce and isinstance(root.extent, int)]
 

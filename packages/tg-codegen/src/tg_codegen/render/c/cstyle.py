@@ -32,7 +32,7 @@ from ..spelling import bare
 from .arithmetic import CStyleArithmetic
 from .conversion import CStyleConversion
 from .dialect import Dialect, ImageAccess
-from .memory import CStyleMemory
+from .memory import CStyleAccess
 from .terms import CStyleTerms
 
 
@@ -68,9 +68,9 @@ class CStyleFunction:
         self._text, self._facts = self._terms.text, self._terms.facts
         conversion = CStyleConversion(self._terms)
         self._arithmetic = CStyleArithmetic(self._terms, conversion, fused)
-        self._memory = CStyleMemory(self._terms, conversion)
+        self._memory = CStyleAccess(self._terms, conversion)
         self._images: ImageAccess | None = dialect.images(self._terms) if dialect.images is not None else None
-        block = dialect.shared_block
+        block = dialect.dynamic_memory
         self._block = block.places(uops) if block is not None else {}
 
     def source(self) -> str:
@@ -93,7 +93,7 @@ class CStyleFunction:
         return "\n".join([
             *(line for dtype, line in dialect.requires.items() if dtype in self._terms.used),
             *dialect.preamble,
-            *(dialect.shared_block.preamble(self._name, self._block) if self._block and dialect.shared_block else ()),
+            *(dialect.dynamic_memory.preamble(self._name, self._block) if self._block and dialect.dynamic_memory else ()),
             *(streaming.preamble if streaming else ()),
             *members, *self._terms.types.values(), *self._text.helpers.values(),
             f"{head} {{", *self._text.body, *(streaming.ending if streaming else ()), "}",
@@ -194,7 +194,7 @@ class CStyleFunction:
         self._text.line(f"const int {self._text.values[u]} = {place};")
 
     def _array(self, u: UOp, name: str) -> str:
-        kind, block = self._terms.element_type(u), self._dialect.shared_block
+        kind, block = self._terms.element_type(u), self._dialect.dynamic_memory
         if u in self._block and block is not None:
             return block.array(kind, name, self._block[u])
         assert isinstance(u.dtype, PtrDType)

@@ -28,7 +28,7 @@ from ...machine.target import Target
 from .. import dynamic
 from ..mma import TENSOR_CORES, mma, short_name, with_tensor_cores
 from .cstyle import CStyleRenderer
-from .dialect import Builtin, Dialect, SharedBlock, Terms, Vectors, WorkGroup, call
+from .dialect import Builtin, Dialect, DynamicMemory, Terms, Vectors, WorkGroup, call
 
 _NAMES = {
     dtypes.int8: "signed char", dtypes.uint8: "unsigned char", dtypes.int16: "short", dtypes.uint16: "unsigned short",
@@ -152,7 +152,7 @@ DIALECT = Dialect(
     pun=lambda src, dst: f"{dst} r; memcpy(&r, &x, sizeof(r)); return r;",
     matrix=_matrix,
     array=_array,
-    shared_block=SharedBlock(
+    dynamic_memory=DynamicMemory(
         places=dynamic.places,
         preamble=_block,
         array=lambda kind, name, at: f"{kind}* const {name} = ({kind}*)({_BLOCK} + {at})",

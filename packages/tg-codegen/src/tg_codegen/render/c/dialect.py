@@ -192,7 +192,7 @@ class Streaming:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedBlock:
+class DynamicMemory:
     """Memory shared by a work-group in one block whose size a launch states, for kernels that may not declare it.
 
     Attributes:
@@ -238,7 +238,7 @@ class Dialect:
       vectors: how vectors are spelled.
       spaces: the qualifiers of what a pointer points to.
       array: the declaration of an array, from where it is, its type, its name and its size.
-      shared_block: what is done with more shared memory than a kernel may declare.
+      dynamic_memory: what is done with more shared memory than a kernel may declare.
       barrier: lines that let a work-group's items wait for each other.
       prefetch: the statement that says that an element will be read soon, from the pointer, the index and the size of
         an element in bytes.
@@ -276,7 +276,7 @@ class Dialect:
     # memory
     spaces: Mapping[AddrSpace, str] = field(default_factory=dict)
     array: Callable[[AddrSpace, str, str, int], str] = lambda space, kind, name, size: f"{kind} {name}[{size}]"
-    shared_block: SharedBlock | None = None
+    dynamic_memory: DynamicMemory | None = None
     barrier: tuple[str, ...] = ()
     prefetch: Callable[[str, str, int], str] | None = None
     streaming: Streaming | None = None

@@ -13,7 +13,7 @@ from .conversion import CStyleConversion
 from .terms import CStyleTerms
 
 
-class CStyleMemory:
+class CStyleAccess:
     """What one kernel does with memory.
 
     Args:

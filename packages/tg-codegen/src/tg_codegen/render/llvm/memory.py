@@ -13,7 +13,7 @@ from ...machine.memory import STREAM_ALIGNMENT
 from .text import LLVMText, llvm_literal, llvm_type, overload, scalar_type
 
 
-class LLVMMemory:
+class LLVMAccess:
     """What one function does with memory.
 
     Args:

@@ -26,7 +26,7 @@ from ...machine.target import Target
 from .arithmetic import MATRICES, LLVMArithmetic
 from .conversion import LLVMConversion
 from .dialect import CPU, LLVMDialect
-from .memory import LLVMMemory
+from .memory import LLVMAccess
 from .text import FLOATS, LLVMText, llvm_type, scalar_type
 
 
@@ -66,7 +66,7 @@ class LLVMFunction:
         self._text = LLVMText(dialect.spaces)
         self._conversion = LLVMConversion(self._text)
         self._arithmetic = LLVMArithmetic(self._text, self._facts, self._conversion)
-        self._memory = LLVMMemory(self._text, self._facts)
+        self._memory = LLVMAccess(self._text, self._facts)
         self._allocas: list[str] = []
         self._globals: list[str] = []
         self._as_written = ""

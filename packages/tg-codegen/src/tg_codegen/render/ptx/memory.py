@@ -17,7 +17,7 @@ from .values import PTXValues
 SPACES = {AddrSpace.GLOBAL: "global", AddrSpace.LOCAL: "shared", AddrSpace.REG: "local"}
 
 
-class PTXMemory:
+class PTXAccess:
     """What one kernel does with memory.
 
     Args:

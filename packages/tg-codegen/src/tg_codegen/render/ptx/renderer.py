@@ -39,7 +39,7 @@ from .. import dynamic
 from ..mma import TENSOR_CORES, mma, with_tensor_cores
 from .arithmetic import PTXArithmetic
 from .conversion import PTXConversion
-from .memory import SPACES, PTXMemory
+from .memory import SPACES, PTXAccess
 from .text import PTXText, bits_suffix
 from .values import PTXValues
 
@@ -114,7 +114,7 @@ class PTXFunction:
         conversion = PTXConversion(self._text)
         fused = renderer.target.fused_multiply_add
         self._arithmetic = PTXArithmetic(self._text, self._values, conversion, self._facts, renderer.sm, fused)
-        self._memory = PTXMemory(self._text, self._values, conversion, self._facts)
+        self._memory = PTXAccess(self._text, self._values, conversion, self._facts)
         self._arrays: list[str] = []
         self._dynamic = dynamic.places(uops)
         self._labels: dict[UOp, str] = {}

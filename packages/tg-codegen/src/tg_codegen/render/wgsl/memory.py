@@ -38,7 +38,7 @@ class ShaderArray:
         return f"atomicLoad(&{self.name}[{at}])" if self.atomic else f"{self.name}[{at}]"
 
 
-class WGSLMemory:
+class WGSLAccess:
     """What one kernel does with memory.
 
     Args:

@@ -40,7 +40,7 @@ from ...rewrite.scalarize import scalarize
 from ..spelling import bare
 from .arithmetic import WGSLArithmetic
 from .conversion import WGSLConversion
-from .memory import WGSLMemory
+from .memory import WGSLAccess
 from .terms import SCALARS, WGSLTerms
 
 MOST_GROUPS = 65535
@@ -104,7 +104,7 @@ class WGSLFunction:
         conversion = WGSLConversion(self._terms, renderer.cast_half)
         self._conversion = conversion
         self._arithmetic = WGSLArithmetic(self._terms, conversion, renderer.target.fused_multiply_add)
-        self._memory = WGSLMemory(
+        self._memory = WGSLAccess(
             self._terms, conversion, self._name, renderer.buffers, renderer.target.shared_bytes)
 
     def source(self) -> str:

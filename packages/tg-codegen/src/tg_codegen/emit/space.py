@@ -13,7 +13,7 @@ from ..nest.trim import conditions
 from .index import below
 
 
-class IterationDomain:
+class IterationSpace:
     """The iteration space of one nest.
 
     Attributes:
