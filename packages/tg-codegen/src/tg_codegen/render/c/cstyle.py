@@ -90,10 +90,11 @@ class CStyleFunction:
             self._statement(u)
         head = dialect.kernel(self._name, ", ".join(parameters), self._facts.work_group())
         streaming = dialect.streaming if self._memory.streams else None
+        dynamic = dialect.dynamic_memory if self._block else None
         return "\n".join([
             *(line for dtype, line in dialect.requires.items() if dtype in self._terms.used),
             *dialect.preamble,
-            *(dialect.dynamic_memory.preamble(self._name, self._block) if self._block and dialect.dynamic_memory else ()),
+            *(dynamic.preamble(self._name, self._block) if dynamic else ()),
             *(streaming.preamble if streaming else ()),
             *members, *self._terms.types.values(), *self._text.helpers.values(),
             f"{head} {{", *self._text.body, *(streaming.ending if streaming else ()), "}",
