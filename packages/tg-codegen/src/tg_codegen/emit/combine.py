@@ -34,7 +34,7 @@ def combine(op: Ops, parts: list[UOp]) -> UOp:
 
 
 def gathered(op: Ops, vectors: list[UOp]) -> UOp:
-    """A vector of what the lanes of each of several vectors are combined to, each as :func:`horizontal` does.
+    """A vector with one lane for each of several vectors: its lanes combined, in the order of :func:`horizontal`.
 
     Two vectors' halves are combined by one operation, whose result has both vectors' lanes, half as many of each.
     """

@@ -73,7 +73,7 @@ class Known:
         return Region(parent, len(self.values), conditional)
 
     def leave(self, region: Region) -> None:
-        """Forgets what was there in ``region`` alone, which is complete: its stages, and all that was read from them.
+        """Forgets what is valid in ``region`` alone, once that is complete: its stages, and all that was read there.
 
         So are the reductions of a conditional region. Those of a loop are remembered under its counter, which nothing
         else has; but a condition holds at a number, at which the same value may be wanted again elsewhere.
@@ -86,7 +86,7 @@ class Known:
 
     @contextmanager
     def outside(self, region: Region, outer: Region) -> Iterator[None]:
-        """For what is put into ``outer``: reductions of conditional regions from ``region`` out to it are not there.
+        """Hides, for code put into ``outer``, the reductions of the conditional regions from ``region`` out to it.
 
         Inside ``region`` they are known again afterwards.
         """
@@ -101,7 +101,7 @@ class Known:
             self.values.setdefault(key, value)
 
     def forget(self, region: Region, nodes: Set[object]) -> dict[Key, UOp]:
-        """Forgets nodes, and what was computed from them, as far as that was since ``region`` was begun."""
+        """Forgets nodes, and values computed from them, among those that were added since ``region`` was begun."""
         if not nodes:
             return {}
         stale = {node for node in self.nest.nodes() if not nodes.isdisjoint(node.toposort())}

@@ -298,7 +298,7 @@ class ReductionLoops:
 
 
 def known_choice(value: UOp) -> UOp:
-    """The operand that a choice takes, where counters alone say which, and these are known."""
+    """The operand that a WHERE selects, if its condition depends on counters alone whose values are known here."""
     lanes = constant_lanes(value.src[0]) if value.op is Ops.WHERE else None
     if lanes is None or len(set(lanes)) > 1:
         return value

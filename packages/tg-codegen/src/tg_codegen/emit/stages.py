@@ -100,7 +100,7 @@ class Stages:
 
 
 def at_windows(found: Windowed, where: Site) -> Site:
-    """``where``, each coordinate of a window being what it is with the loops that are open there."""
+    """``where``, with each window's coordinate computed from the loops that are open there."""
     if not found.windows:
         return where
     env, roots = where.env, dict(where.env.root)

@@ -79,7 +79,7 @@ def row_width(nest: Nest, slot: int, shared: Sequence[Variable]) -> int:
 
 
 def keeps_to_rows(nest: Nest, slot: int, shared: Sequence[Variable]) -> bool:
-    """Whether what belongs to one iteration of the shared dimensions lies together, before what the next one has."""
+    """Whether the elements of each iteration of the shared dimensions lie together, before those of the next one."""
     return row_width(nest, slot, shared) <= (coefficient(indices_of(nest, slot)[0], shared[-1]) or 0)
 
 

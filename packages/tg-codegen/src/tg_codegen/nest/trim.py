@@ -35,7 +35,7 @@ def conditions(mask: sint) -> Iterator[Expr]:
 
 
 def nonzero(term: Node) -> frozenset[Expr]:
-    """Conditions without any of which a term is 0."""
+    """Conditions that all have to hold for a term not to be 0."""
     if term.op is Ops.MUL:
         return nonzero(term.src[0]) | nonzero(term.src[1])
     if term.op in (Ops.CAST, Ops.NEG):
@@ -48,7 +48,7 @@ def nonzero(term: Node) -> frozenset[Expr]:
 
 
 def needed(reduction: Node) -> frozenset[Expr]:
-    """Conditions without any of which a term of a reduction changes nothing."""
+    """Conditions that all have to hold for a term of a reduction to change the result."""
     return nonzero(reduction.src[0]) if reduction.arg[0] is Ops.ADD else frozenset()
 
 
@@ -68,7 +68,7 @@ class Trimmed:
 
 
 def congruence(condition: Expr) -> tuple[Expr, int] | None:
-    """What is a multiple of what, for a condition that says so: ``(a + b)%2 < 1`` gives ``a + b`` and 2."""
+    """A number and what it has to be a multiple of, if a condition says so: ``(a + b)%2 < 1`` gives ``a + b``, 2."""
     left, room = condition.args
     if condition.op != "lt" or room != 1 or not isinstance(left, Expr) or left.op != "mod":
         return None

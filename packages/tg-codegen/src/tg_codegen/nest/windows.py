@@ -19,7 +19,7 @@ from .spec import SERIAL, Kind, NodeOp
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Dimensions of which a load knows only a sum.
+    """Dimensions that a load's index contains only as one weighted sum.
 
     Attributes:
       root: stands for the sum.
@@ -84,7 +84,7 @@ def held(axes: Sequence[Axis], found: Windowed) -> int:
 
 
 def overlapping(load: Node, nest: Nest) -> list[tuple[Variable, Variable, int]]:
-    """Pairs of dimensions, the second of which moves by ``factor`` steps of the first, over elements that it has."""
+    """Pairs of dimensions that reach the same elements: one step of the second is ``factor`` steps of the first."""
     index = load.arg[1]
     steps: list[tuple[int, Variable]] = []
     for root in sorted(load.free, key=lambda v: v.name):

@@ -106,7 +106,7 @@ def loop_actions(nest: Nest, target: Target) -> list[LoopAction]:
 
 
 def with_copies(nest: Nest, actions: list[LoopAction]) -> list[LoopAction]:
-    """A planner's actions for a nest, and those that say which copies there are of the code that comes of them."""
+    """A planner's actions for a nest, followed by those that say which copies of the code there are."""
     return [*actions, *code_copies.proposed(apply(nest, actions))]
 
 

@@ -155,12 +155,12 @@ class Planner(ABC):
         return any(coefficient(s.index, root.var) == 1 for s in self.nest.stores)
 
     def gaps(self, load: Node) -> list[tuple[Expr, int]]:
-        """What has to be a multiple of what for a place of a load not to be a zero between its elements."""
+        """Numbers and what each has to be a multiple of: elsewhere a load reads zeros between its elements."""
         found = (congruence(condition) for condition in conditions(load.arg[2]))
         return [gap for gap in found if gap is not None]
 
     def stepped(self, load: Node, root: Variable) -> bool:
-        """Whether only serial loops, beside that of ``root``, say which of its iterations fall on such zeros."""
+        """Whether serial loops alone, beside that of ``root``, determine which of its iterations read such zeros."""
         for number, _ in self.gaps(load):
             others = [v for v in number.variables() if v in self.nest.roots and v is not root]
             axes = [a for other in others for a in self.nest.of_root(other) if upper(a.extent) > 1]

@@ -123,7 +123,7 @@ def parts_cycles(kernel: Kernel, target: Target) -> float:
 
 
 def proposed(kernel: Kernel, target: Target) -> list[SplitConcat]:
-    """The action, where loops of their own cost the parts less than masks that choose between all operands.
+    """The action, where loops for each part cost less than masks that choose between all operands.
 
     Work-items do not gain by it: each of them is at one place of the output, and has no loops.
     """

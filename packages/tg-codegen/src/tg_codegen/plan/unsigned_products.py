@@ -44,7 +44,7 @@ class ProductOperands:
 
 @dataclass(frozen=True, slots=True)
 class UnsignedProducts(LoopAction):
-    """Makes a sum of products of signed bytes one of unsigned times signed ones, less a sum that knows no rows.
+    """Makes a sum of products of signed bytes one of unsigned and signed ones, less a sum that all rows have in common.
 
     That sum is kept for all its columns where they are inside of a loop of rows.
     """
@@ -87,7 +87,7 @@ def serial(nest: Nest) -> list[Axis]:
 
 
 def rows_of(nest: Nest, found: ProductOperands) -> list[int]:
-    """The numbers of the serial loops on which the sum depends and its second operand does not."""
+    """The positions of the serial loops on which the sum depends and its second operand does not."""
     return [number for number, axis in enumerate(serial(nest)) if axis.root in found.node.free - found.b.free]
 
 
@@ -219,7 +219,7 @@ def without_sign(nest: Nest, found: ProductOperands) -> tuple[Node, Node]:
 
 
 def with_node(nest: Nest, old: Node, new: Node) -> Nest:
-    """A nest with another node in the place of one, and of what is made of it."""
+    """A nest in which a node, wherever it is used, is another one."""
     table = NodeTable()
     table.roots = nest.roots
     found: dict[Node, Node] = {}

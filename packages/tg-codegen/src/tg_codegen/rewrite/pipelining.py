@@ -50,7 +50,7 @@ def delayed(sink: UOp, worth: Callable[[Delay], bool] = lambda delay: True) -> U
 
 
 def over_rows(sink: UOp, change: Callable[[UOp], ChangedRows]) -> UOp:
-    """A kernel with each loop that has several loops in it changed."""
+    """A kernel in which ``change`` was applied to each loop that contains several loops."""
     new: dict[UOp, UOp] = {}
     rest: dict[UOp, UOp] = {}
     for u in sink.toposort():
@@ -69,7 +69,7 @@ def over_rows(sink: UOp, change: Callable[[UOp], ChangedRows]) -> UOp:
 
 
 def rebuilt(root: UOp, swap: Mapping[UOp, UOp]) -> UOp:
-    """A node with others in place of those under it."""
+    """A node in which some of the nodes that it depends on were replaced."""
     new = dict(swap)
     for u in root.toposort():
         if u not in new:
@@ -183,7 +183,7 @@ class Delay:
         self.late = [(base, rebuilt(index, swap), dtype) for base, index, dtype in loads if base in changed]
 
     def possible(self) -> bool:
-        """Whether the last walk finds a row later what it reads.
+        """Whether what the last walk reads is still there one row later.
 
         It reads each value just before the next row's takes its place, which no earlier iteration did, and nothing else
         that a row changes; and no other walk reads what it writes.
@@ -200,7 +200,7 @@ class Delay:
         return not any(pointer_base(u.src[0]) in written for u in earlier) and self.around() is not None
 
     def around(self) -> tuple[UOp, ...] | None:
-        """The counters of the loops around the rows, as a register that each row begins anew tells; None without any.
+        """The counters of the loops around the rows, read off a register that each row initialises; None without one.
 
         Where that register belongs to a loop within the row, those loops' counters are left out.
         """
@@ -216,7 +216,7 @@ class Delay:
         return toposort(self.write.src[1:], lambda u: () if u.op in WAITS else u.src)
 
     def applied(self, numbers: Iterator[int]) -> ChangedRows:
-        """The loop with the last walk in the one that it waits for, before what takes the place of what it reads.
+        """The loop with its last walk moved into the one that it waits for, ahead of what overwrites its operands.
 
         Args:
           numbers: for the registers that carry what it needs of its own row.
@@ -244,7 +244,7 @@ class Delay:
         return row, UOp(UOps.IF, self.write.dtype, (start.alu(Ops.CMPLT, end), loop))
 
     def carried(self) -> list[UOp]:
-        """The values, as far as they are the same along a row, that the last walk takes from the others."""
+        """The values that the last walk takes from the other walks of its row, one each for the whole row."""
         found: dict[UOp, None] = {}
         varies: set[UOp] = {self.write.src[0]}
         late: set[UOp] = set()
@@ -257,7 +257,7 @@ class Delay:
         return list(found)
 
     def moved(self, row: UOp, walk: UOp, needs: Mapping[UOp, UOp]) -> list[UOp]:
-        """The last walk's effects for another row and in another loop.
+        """The last walk's effects, computed for another row and run in another loop.
 
         Args:
           row: the number of the row.

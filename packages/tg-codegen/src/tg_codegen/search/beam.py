@@ -269,7 +269,7 @@ class _Search:
             yield from ((*loops, *found) for found in overlaps(walks))
 
     def whole_lists(self, loops: Sequence[KernelAction]) -> Iterator[ActionList]:
-        """Lists in which a planner's stands for what is done to a part, as far as the planner does not fail."""
+        """Lists in which a planner's own replaces what is done to a part, unless the planner fails."""
         try:
             yield from replanned(self.kernel, loops, self.renderer.target)
             yield from reparted(self.kernel, loops, self.renderer.target)

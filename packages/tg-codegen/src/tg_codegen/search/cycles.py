@@ -60,7 +60,7 @@ def _body(uops: Sequence[UOp], target: Target, core: int = 0) -> float:
 
 
 def _chain(value: UOp, register: UOp) -> int:
-    """How many operations one after the other make a register's next value of its last, on the longest way."""
+    """The length of the longest chain of operations from a register's value to its next one."""
     far: dict[UOp, int] = {}  # of what is computed from the register; of all else -1
     for u in toposort((value,), lambda u: u.src if is_alu(u) else ()):
         most = max((far[s] for s in u.src), default=-1) if is_alu(u) else -1
@@ -115,7 +115,7 @@ def _trips(loop: UOp, core: int) -> float:
 
 
 def _first(u: UOp, core: int, whenever: bool = False) -> int | None:
-    """An integer where all loops are in their first iteration, or ``whenever`` that is; variables at their greatest."""
+    """An integer in the first iteration of all loops, or, ``whenever``, in any; variables are at their greatest."""
     known: dict[UOp, int | None] = {}
     for here in u.toposort():
         if here.is_const:

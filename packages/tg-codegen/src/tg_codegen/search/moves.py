@@ -132,7 +132,7 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
 
 
 def for_caches(kernel: Kernel, target: Target) -> Iterator[tuple[KernelAction, ...]]:
-    """Actions that only a measure can judge, one or some that need each other: products by warps, what caches gain."""
+    """Actions, or groups of them, that only a measure can judge: what caches gain by, and products by warps."""
     for number, part in enumerate(kernel.every_part):
         for actions in by_warps(part, target):
             yield tuple(action if kernel.single else In(number, action) for action in actions)
@@ -150,7 +150,7 @@ def for_caches(kernel: Kernel, target: Target) -> Iterator[tuple[KernelAction, .
 
 
 def told(nest: Nest) -> Iterator[LoopAction]:
-    """What the caches are told."""
+    """Hints for the caches: what is written past them, and what is fetched ahead."""
     loads = range(len(loads_of(nest)))
     yield from (Stream(slot) for slot in sorted({store.slot for store in nest.stores}))
     yield from (Prefetch(number, ahead) for number in loads for ahead in AHEAD)
@@ -234,7 +234,7 @@ def _part(action: KernelAction) -> int | None:
 
 
 def tiles(actions: Sequence[KernelAction], one: int, other: int) -> Iterator[tuple[KernelAction, ...]]:
-    """Lists in which the actions at two places cut a register tile of other sides."""
+    """Lists in which the splits at two places cut a register tile of another size."""
     for rows, vectors in product(TILE_ROWS, TILE_ROWS):
         if RESULTS[0] <= rows * vectors <= RESULTS[1]:
             changed = [sized(action, rows if at == one else vectors) if at in (one, other) else action

@@ -25,7 +25,7 @@ KernelActions = tuple[KernelAction, ...]
 
 
 def replanned(kernel: Kernel, actions: Sequence[KernelAction], target: Target) -> Iterator[KernelActions]:
-    """Lists in which a planner's stands for what is done to the loops of all parts, or of one part.
+    """Lists in which a planner's own replaces what is done to the loops of all parts, or of one part.
 
     Args:
       kernel: as it was stated.

@@ -84,7 +84,7 @@ def _tile(
 
 
 def ahead(nest: Nest, columns: Root, second: Node, target: Target) -> list[LoopAction]:
-    """Fetches ahead what the columns read: few terms of each are read at a time, and at a page's end machines stop."""
+    """Fetches ahead what the columns read: hardware prefetchers stop at the end of each page."""
     loads = [n for n in second.toposort() if n.op is NodeOp.LOAD and columns.var in n.free]
     if not target.cpu.tile_ahead_bytes or nest.buffers[loads[0].arg[0]].internal:
         return []

@@ -109,7 +109,7 @@ def _combined(tile: list[Axis], target: Target) -> float:
 
 
 def _wanted(nest: Nest, node: Node, lanes: Axis | None) -> float:
-    """What part of the terms is left in a sum, as padding makes others 0: of what is packed, none are left out.
+    """The share of a sum's terms that padding does not make 0; of an operand that is packed, none are left out.
 
     A loop is trimmed where bounds are linear or congruences; other conditions are known where it is unrolled.
     """
@@ -131,7 +131,7 @@ def _wanted(nest: Nest, node: Node, lanes: Axis | None) -> float:
 
 
 def _trimmed(nest: Nest, mask: Expr, lanes: Axis | None) -> tuple[tuple[Variable, ...], Condition] | None:
-    """The dimensions of a condition that loops are trimmed to, and it as a bound; None where it stays in the loops."""
+    """The dimensions and the linear form of a condition to which loops are trimmed; None where it is tested inside."""
     if mask.op not in ("lt", "eq") or not isinstance(mask.args[1], int) or not isinstance(mask.args[0], Expr):
         return None
     multiple = congruence(mask)
@@ -157,7 +157,7 @@ def _holds(bound: Condition, place: tuple[int, ...]) -> bool:
 
 
 def _distinct(nest: Nest, load: Node, tile: list[Axis]) -> int:
-    """How many values of a load the copies of a tile read: windows that overlap have some in common."""
+    """How many different values of a load the copies of a tile read: overlapping windows share some."""
     axes = [a for a in tile if a.root in load.free]
     return min(prod(upper(a.extent) for a in axes), held(axes, windowed(load, nest)))
 
@@ -175,7 +175,7 @@ def _share(axes: list[Axis], target: Target) -> float:
 
 
 def _price(nest: Nest, load: Node, node: Node, lanes: Axis | None, target: Target) -> float:
-    """Cycles of a vector of a load in a reduction; of an element that all lanes share."""
+    """Cycles in which a reduction reads a vector of an operand, or an element that all lanes share."""
     if any(stage.node is load for stage in nest.stages):
         return target.cpu.load
     masks = set(conditions(load.arg[2]))

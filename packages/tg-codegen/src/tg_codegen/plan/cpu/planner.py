@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import gcd, prod
 
-from tg_lazy import Ops
 from tg_shape import Variable, coefficient, upper
 
-from ...machine.memory import STRIDES
 from ...machine.target import Target
-from ...nest.matrix_products import paired_instruction_for
 from ...nest.nest import Nest, Node, Root
 from ...nest.spec import Kind, NodeOp
 from ...nest.windows import overlapping
@@ -18,10 +15,12 @@ from .. import unsigned_products, widened_rows
 from ..actions import LoopAction, Mark, Outermost, Pack, Split, apply
 from ..planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
 from .interleaved import read_in_place
+from .lane_choice import LaneChoice
+from .lane_tiles import lane_tile
 from .packing import Packer
-from .plan_cost import ALIKE_LANES, EVEN_GAIN, LANES_GAIN, plan_cycles
+from .plan_cost import EVEN_GAIN, LANES_GAIN, plan_cycles
 from .registers import FEW_ROWS, RegisterTile, SlidingWindow, best_tile
-from .row_tiles import evenly, rows_at_once
+from .row_tiles import evenly
 from .running import running
 from .streaming import (
     TRANSPOSED_VECTORS,
@@ -38,16 +37,8 @@ from .strips import strips
 
 BESIDE_ROWS = 6
 """Registers that a tile needs in addition to those of its rows: vectors being transposed, and a scalar."""
-SHUFFLED = 4
-"""Most vectors that are loaded together and then shuffled into those of every second or every fourth element."""
-LONG_ROW = 128
-"""Vectors of a row from which on a maximum gets as many accumulators as hide its latency."""
 LONG_REDUCTION = 1024
 """Terms of a reduction from which on the cost of storing its results is negligible."""
-OFTEN_READ = 16
-"""An element that at least this many outputs read is packed, where it can be."""
-TILED_READS = 0.3
-"""Loads of a register-tiled product as a share of an untiled one's: a 14x2 tile loads 0.32 values a multiply-add."""
 
 
 class CPUPlanner(Packer):
@@ -93,7 +84,7 @@ class CPUPlanner(Packer):
         self.do(Mark(axis.name, Kind.THREAD))
 
     def apart(self, inner: Variable, around: set[Variable]) -> bool:
-        """Whether a reduction's reads along a loop are of memory that lies apart for each iteration of those around."""
+        """Whether, in each iteration of the loops around, a reduction reads a run of memory of its own along a loop."""
         reads = [load.arg[1] for load in self.loads if inner in load.free]
         return bool(self.reductions and reads) and all(
             (step := coefficient(index, inner)) is not None and (far := coefficient(index, outer)) is not None
@@ -128,7 +119,7 @@ class CPUPlanner(Packer):
             self.cut(best.var, 4 if upper(extent) >= 64 else next(whole, 1), Kind.UPCAST)
 
     def transposed_tile(self, lanes: Root, across: Root) -> None:
-        """Cuts a tile that is transposed in registers: where memory is the limit, of whole lines on either side."""
+        """Cuts a tile to be transposed in registers: whole cache lines on both sides, where memory is the limit."""
         rows, vectors = self.width(across), 1
         if any(exceeds(self.nest, store.slot, self.target) for store in self.nest.stores):
             itemsize = max(self.nest.buffers[s.slot].dtype.itemsize for s in self.nest.stores)
@@ -145,92 +136,17 @@ class CPUPlanner(Packer):
             self.do_all(together)
             return
         body = [n for r in self.reductions for n in r.toposort() if n.op is NodeOp.LOAD]
-        choice = self.wanted or self.vector_choice(body)
+        choice = self.wanted
+        if choice is None:
+            choice, self.alike = LaneChoice(self).best(body)
         if choice is not None and not choice.reduce:
             self.output_tile(choice, body)
         else:
-            self.lane_tile(choice, body)
+            lane_tile(self, choice, body)
         if not any(a.kind is Kind.VECTOR for a in self.nest.axes):
             for root in self.columns[-1:]:
                 if self.vectorize(root, Kind.VECTOR) and upper(self.outer(root.var).extent) >= 4 * VECTORS_BESIDE:
                     self.cut(root.var, VECTORS_BESIDE, Kind.UPCAST)
-
-    def vector_choice(self, body: list[Node]) -> Root | None:
-        """The dimension whose iterations become lanes; None if none gains.
-
-        Dimensions are compared by the instructions, beside arithmetic, that a term of the reduction takes.
-        """
-        costs, found = self.target.cpu, dict[Root, float]()
-        inner = prod(upper(r.extent) for r in self.nest.roots.values() if r.reduce)
-        for root in [*reversed(self.rows), *[r for r in self.nest.roots.values() if r.reduce]]:
-            width = self.width(root)
-            if (width < 2 and (self.lanes > 1 or root.reduce)) or (root.reduce and self.ordered(root.var)):
-                continue  # without vectors an output dimension may still be the second one of a tile
-            extent = upper(root.extent)
-            cost = sum(self.read_cost(load, root) for load in body)
-            if not root.reduce and any(
-                    all(other.var not in n.free for n in body if root.var in n.free)
-                    for other in self.rows if other is not root and upper(other.extent) >= 4):
-                cost *= TILED_READS  # a register tile reads each operand once for several results
-            if root.reduce:
-                cost += (costs.merged_lanes * costs.units if self.merged() else costs.combined_lanes) / extent
-                if any(root.var not in n.arg[1] for n in self.reductions if n.level == 1):
-                    cost += costs.laneless_term
-            else:
-                cost += self.without(root)
-                if any(coefficient(s.index, root.var) != 1 for s in self.nest.stores):
-                    cost += costs.lane / inner
-            found[root] = cost
-        best: Root | None = None
-        best_cost = float(max(len(body), 1))  # each operand is read by itself
-        for root, cost in found.items():
-            if cost < best_cost - 1e-9:
-                best, best_cost = root, cost
-        products = not self.columns and all(self.reuse(load) > 1 for load in body)
-        if best is not None and not best.reduce and products:
-            most = ALIKE_LANES * best_cost
-            self.alike = [r for r, cost in found.items() if r is not best and cost < most]
-        return best
-
-    def read_cost(self, load: Node, lanes: Root) -> float:
-        """Instructions with which a term of a reduction reads an operand where a dimension has the lanes."""
-        costs, width, by = self.target.cpu, self.width(lanes), coefficient(load.arg[1], lanes.var)
-        factor = costs.masked if masked(load, lanes.var) else 1.0
-        if self.lanes == 1:
-            return 1.0
-        if by in (0, 1, -1):
-            vector = factor
-        elif self.within(load, by, lanes):
-            vector = costs.gap_read
-        elif not lanes.reduce and self.reuse(load) >= OFTEN_READ:
-            vector = costs.packed_read * factor
-        elif by is not None and 1 < by <= STRIDES:
-            vector = factor * costs.strided_read(by)
-        elif not lanes.reduce and self.along(load) is not None:
-            vector = costs.transposed_read
-        else:
-            return costs.lane
-        extent = upper(lanes.extent)
-        waste = -(-extent // width) * width / extent
-        return vector * waste / width
-
-    def merged(self) -> bool:
-        """Whether the lanes of several rows' results may be combined together: the rows then become the lanes."""
-        return not self.columns and any(
-            upper(row.extent) >= 2 * self.target.threads and all(row.var in n.free for n in self.reductions)
-            and all(coefficient(store.index, row.var) == 1 for store in self.nest.stores) for row in self.rows)
-
-    def without(self, root: Root) -> float:
-        """What a reduction that has no lanes along ``root`` takes, as a share of what the longest takes."""
-        work = {n: prod(upper(self.nest.roots[r].extent) for r in {*n.free, *n.arg[1]}) for n in self.reductions}
-        alone = [work[n] for n in self.reductions if root.var not in n.free]
-        return max(alone, default=0) / max(*work.values(), 1)
-
-    def within(self, load: Node, by: int | None, lanes: Root) -> bool:
-        """Whether a short reduced dimension reads the gaps of a load whose lanes are ``by`` elements apart."""
-        return lanes.reduce and by is not None and any(
-            r.reduce and r is not lanes and r.extent == by <= SHUFFLED and coefficient(load.arg[1], r.var) == 1
-            for r in self.nest.roots.values())
 
     def output_tile(self, lanes: Root, body: list[Node]) -> None:
         """Lanes run over an output dimension: tile it with another that reuses the vectors."""
@@ -306,7 +222,7 @@ class CPUPlanner(Packer):
             self.unroll_small(tile.rows * tile.vectors, tile.vectors)
 
     def shared_from(self, lanes: Root, vectors: list[Node]) -> int:
-        """How many tiles of rows share a copy of a vector, where it may as well be read as it lies; else 0."""
+        """Tiles of rows from which on packing a vector gains that can be read in place; 0 without such a choice."""
         packed = None if self.contracted else next((n for n in vectors if self.scattered(n, lanes)), None)
         if packed is None or coefficient(packed.arg[1], lanes.var) != 1 or not self.resident(packed):
             return 0
@@ -328,7 +244,7 @@ class CPUPlanner(Packer):
         return True
 
     def turned(self, rows: Root, lanes: Root, terms: int) -> int:
-        """The length of the reduction over which transposing the results before the store is spread; 0 if negligible.
+        """Terms over which the cost of transposing a tile's results for the store is spread; 0 where it is negligible.
 
         It is negligible for long reductions, unless the lanes of a result all fall on the same sets of the cache.
         """
@@ -363,63 +279,6 @@ class CPUPlanner(Packer):
         between = {(number, period) for load in body for number, period in self.gaps(load)
                    if any(self.nest.roots[v].reduce for v in number.variables() if v in self.nest.roots)}
         return max(1, terms // prod(period for _, period in between))
-
-    def lane_tile(self, lanes: Root | None, body: list[Node]) -> None:
-        """Lanes run over a reduced dimension (or there are none): several accumulators hide latency.
-
-        Of reductions inside one another the longest has the lanes, and the others run over vectors of them.
-        """
-        groups: dict[tuple[Variable, ...], list[Node]] = {}
-        for node in self.reductions:
-            groups.setdefault(node.arg[1], []).append(node)
-        within = {roots: frozenset[Variable]().union(*(n.free for n in nodes)) for roots, nodes in groups.items()}
-        wide: list[tuple[Variable, ...]] = []
-        for roots in sorted(groups, key=lambda roots: -prod(upper(self.nest.roots[r].extent) for r in roots)):
-            nested = [other for other in groups if other is not roots
-                      and (within[roots] & set(other) or within[other] & set(roots))]
-            if any(other in wide for other in nested):
-                continue
-            members = len(groups[roots])
-            inner = [self.nest.roots[r] for r in roots]
-            contiguous = [
-                r for r in inner
-                if not body or (lanes is not None and r is lanes)
-                or any(coefficient(n.arg[1], r.var) == 1 for n in body)
-            ]
-            if not contiguous:
-                continue
-            root = contiguous[-1]
-            if lanes in contiguous and self.width(lanes) > self.width(root):
-                root = lanes
-            if len(groups) == members == 1:
-                self.pair_terms(groups[roots][0], root)
-            if self.vectorize(root, Kind.LANES):
-                wide.append(roots)
-                if nested:
-                    continue
-                if len(groups) == 1:
-                    self.do_all(rows_at_once(self.nest, self.target, root.var))
-                    members *= prod(upper(a.extent) for a in self.nest.axes if a.kind in (Kind.UPCAST, Kind.ROWS))
-                left = upper(self.outer(root.var).extent)
-                # a maximum takes longer than a sum: what came before is looked at once more, for it may be no number
-                slow = left >= LONG_ROW and all(n.arg[0] is Ops.MAX for n in groups[roots])
-                spread = max(s for s in (1, 2, 4, 8) if s * members <= max(8 if slow else 4, members) and s <= left)
-                self.cut(root.var, spread, Kind.SPREAD)
-        self.unroll_small(4)
-
-    def pair_terms(self, node: Node, terms: Root) -> None:
-        """Gives neighbouring terms of a sum of products to an instruction, where both factors lie so in memory."""
-        found = paired_instruction_for(node, self.target.matrices)
-        if found is None:
-            return
-        instruction, *factors = found
-        _, lanes, depth = instruction.shape
-        loads = [(n, dtype) for factor, dtype in zip(factors, (instruction.a, instruction.b), strict=True)
-                 for n in factor.toposort() if n.op is NodeOp.LOAD]
-        near = all(coefficient(load.arg[1], terms.var) == 1 and load.dtype.itemsize == dtype.itemsize
-                   and isinstance(load.arg[2], int) for load, dtype in loads)
-        if near and len(loads) == len(factors) and upper(terms.extent) >= 2 * lanes * depth and self.lanes == lanes:
-            self.cut(terms.var, depth, Kind.CONTRACT)
 
     def plan(self) -> list[LoopAction]:
         """All actions for the nest."""

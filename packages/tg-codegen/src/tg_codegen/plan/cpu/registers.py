@@ -94,7 +94,7 @@ def best_tile(
         return window.terms if tile.unrolled and tile.rows * tile.vectors * window.terms <= copies else 1
 
     def apart(tile: RegisterTile) -> int:
-        """Of how many products of an unrolled window one is left: all tiles have the same places if they are whole."""
+        """One of how many products an unrolled window keeps: whole tiles all have their zeros at the same places."""
         return window.apart if unrolled(tile) > 1 and tile.rows % window.apart == 0 else 1
 
     def kept(tile: RegisterTile) -> bool:
@@ -128,7 +128,7 @@ def best_tile(
         return sums * tile.rows * tile.vectors / gap / costs.units + reads + turns
 
     def partial(extent: int, size: int) -> float:
-        """Times the results along a dimension that its tiles compute; a partial tile is a copy of the code."""
+        """The tiles' work along a dimension relative to its results; a partial tile costs a copy of the code."""
         count = -(-extent // size)
         return count * size / extent * (1 + 1 / count if extent % size else 1)
 

@@ -64,7 +64,7 @@ def beside(nest: Nest, reduction: Node, results: Variable, term: Variable) -> Va
 
 
 def chosen_by(nest: Nest, reduction: Node, term: Variable) -> Variable | None:
-    """The dimension of the results of which a comparison with the term's place says whether the term counts."""
+    """The dimension of the results that a term's place is compared with to tell whether the term counts."""
     value = reduction.src[0]
     if value.op is not Ops.WHERE:
         return None

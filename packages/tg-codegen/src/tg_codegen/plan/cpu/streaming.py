@@ -80,7 +80,7 @@ def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -
 def in_squares(
     nest: Nest, walk: str, beside: str, lanes: Variable, copies: Variable, target: Target
 ) -> list[LoopAction]:
-    """Square blocks of tiles, the tiles beside first, and what comes next on their rows fetched ahead."""
+    """Goes through square blocks of tiles, along rows first, and fetches the next tiles of each row ahead."""
     actions: list[LoopAction] = []
     order: list[str] = []
     for name, root in ((walk, lanes), (beside, copies)):
@@ -212,13 +212,13 @@ def prefetches_indirect(nest: Nest, target: Target) -> list[LoopAction]:
 
 
 def exceeds(nest: Nest, slot: int, target: Target) -> bool:
-    """Whether the last cache has lost an output by the time that it is read: with all else that the kernel moves."""
+    """Whether an output is evicted from the last cache, by all that the kernel moves, before anybody reads it."""
     nbytes = [0 if b.internal else upper(b.size) * b.dtype.itemsize for b in nest.buffers]
     return 0 < target.last_bytes <= min(2 * nbytes[slot], 2 * sum(nbytes) // 3)
 
 
 def streams(nest: Nest, target: Target) -> list[LoopAction]:
-    """Writes past the caches what they could not hold for whoever reads it, with all else that the kernel moves.
+    """Writes past the caches what would be evicted before anybody reads it.
 
     Only whole cache lines, one after the other: a part of a line would be read, and written, in memory.
     """

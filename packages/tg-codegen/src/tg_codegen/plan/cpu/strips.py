@@ -90,7 +90,7 @@ def strips(nest: Nest, rows: Variable, lanes: Variable, tile: RegisterTile, targ
 
 
 def row_tile(count: int, beside: int, target: Target) -> RegisterTile | None:
-    """The fewest tiles of rows whose scalars serve so many vectors; None where that takes too many.
+    """The tile for the fewest walks over the rows in which scalars serve ``beside`` vectors; None if they are many.
 
     >>> from tg_codegen.machine.target import Target
     >>> machine = Target("CPU", registers=32)

@@ -27,7 +27,7 @@ class UpdatePlanner(Planner):
         return self.target.cpu.lines_apart * self.target.line_bytes
 
     def plan(self) -> list[LoopAction]:
-        """Lanes and copies where elements are neighbours; threads for a dimension that meets nowhere."""
+        """Lanes and copies where elements are neighbours; threads for a dimension whose iterations never meet."""
         assert self.store.update is not None
         place = self.store.update.place
         for root in self.separate:
@@ -61,7 +61,7 @@ class UpdatePlanner(Planner):
             self.cut(rows.root, many, Kind.UPCAST)
 
     def divide(self, axis: Axis) -> None:
-        """Gives each thread one part of a loop, and the rest of the loop its place: an index is read once a thread."""
+        """Gives each thread one part of a loop, whose iterations stay in their place: a thread reads an index once."""
         part = -(-upper(axis.extent) // self.target.threads)
         if part > 1 and isinstance(axis.extent, int) and axis.extent % part == 0:
             self.do(Split(axis.name, part, Kind.LOOP))
@@ -69,7 +69,7 @@ class UpdatePlanner(Planner):
         self.do(Mark(axis.name, Kind.THREAD))
 
     def divides(self, axis: Axis) -> bool:
-        """Whether threads may divide a loop: it meets nowhere, and is long enough for the parts to lie well apart."""
+        """Whether threads may divide a loop: no two iterations meet in an element, and the parts lie well apart."""
         if all(axis.root is not root.var for root in self.separate) or upper(axis.extent) < self.target.threads:
             return False
         jump = axis.step(self.store.index) * self.store.value.dtype.itemsize
@@ -77,6 +77,6 @@ class UpdatePlanner(Planner):
         return share >= self.least_share
 
     def scatters(self, axis: Axis) -> bool:
-        """Whether threads may divide a loop over values that go anywhere: each has lines enough of its own to read."""
+        """Whether threads may divide a loop over values for distinct elements: each reads enough lines of its own."""
         share = upper(axis.extent) // self.target.threads * self.store.value.dtype.itemsize
         return axis.root in {root.var for root in self.separate} and share >= self.least_share

@@ -108,11 +108,11 @@ class GPUPlanner(Planner):
         return best
 
     def left(self) -> int:
-        """How many times as many work-items a group may have."""
+        """By how much a group's number of work-items may still be multiplied."""
         return max(1, self.items // prod(int(n) for n in item_shape(self.nest, self.target.warp).sizes))
 
     def spread(self) -> None:
-        """Gives what is left of the outputs to work-items, as far as a group has none, and to work-groups."""
+        """Gives the outputs' loops that are left to work-items, while a group may have more, and to work-groups."""
         divided = any(a.kind is Kind.GROUP for a in self.nest.axes)  # others would do its work once more
         for root in reversed(self.rows if divided else self.rows + self.columns):
             axis = self.outer(root.var)
@@ -130,7 +130,7 @@ class GPUPlanner(Planner):
                 self.do(Mark(axis.name, Kind.GLOBAL))
 
     def plain(self) -> bool:
-        """Whether another loop of work-items has a dimension of the launch."""
+        """Whether the launch has a dimension left for another loop of work-items."""
         return sum(a.kind in ITEMS for a in self.nest.axes) < 3
 
     # families

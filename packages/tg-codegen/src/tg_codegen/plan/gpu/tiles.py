@@ -98,7 +98,7 @@ def warp_tile(rows: int, columns: int, others: int, m: int, n: int, items: int, 
 def losses(
     dimensions: Sequence[tuple[int, int]], others: int, members: int, warp: int, target: Target
 ) -> tuple[float, float]:
-    """Times the work that tiles do, with what lies outside of the product; and times the time, for what is idle.
+    """Factors for what tiles compute outside of the product, and for the part of the machine that is idle.
 
     Args:
       dimensions: the extent of each, and what a group has of it.
