@@ -18,9 +18,9 @@ from tg_codegen.plan.actions import Action, ActionError, Split, find
 from tg_codegen.plan.vocabulary import ACTIONS
 
 SEEDS = range(80)
-COVERING = (288, 467, 446, 47, 355, 36, 79, 470)
+COVERING = (377, 53, 405, 398, 149, 462, 41, 234, 51)
 """Seeds that together accept every action, tried first: where one no longer does, the others are looked through."""
-FOUND = (259020201, 285452794, 613942020)
+FOUND = (259020201, 285452794, 613942020, 576)
 """What runs from new seeds found."""
 
 

@@ -30,6 +30,7 @@ from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.parts import stated
 from tg_codegen.nest.spec import Kind, NodeOp
 from tg_codegen.plan.actions import KernelAction, loads_of, reductions_of
+from tg_codegen.plan.code_copies import idle_copies
 from tg_codegen.plan.draft import in_order
 from tg_codegen.plan.heuristic import applied
 from tg_codegen.render.c.opencl import OpenCLRenderer
@@ -340,6 +341,9 @@ def loop_action(nest: Nest, draw: Draw, gpu: bool) -> str:
     place = draw.choice((name, "-", draw.choice(nest.axes).name))
     number = draw.randrange(len(loads_of(nest)) + 1)
     gathers = any(node.op is NodeOp.GATHER for node in nest.nodes())
+    pieces = sum(axis.kind is Kind.REDUCE for axis in nest.axes) > 1
+    partial = any(stage.node.op is NodeOp.REDUCE for stage in nest.stages)
+    rollable = [axis.name for axis in idle_copies(nest)]
     factor = draw.choice((2, 3, 4, 4, 5, 8, 8, 16, 16, 32, 0, -2))
     narrow = any(load.dtype in (dtypes.int8, dtypes.uint8) for load in loads_of(nest))
     return draw.choice((
@@ -348,11 +352,12 @@ def loop_action(nest: Nest, draw: Draw, gpu: bool) -> str:
         *(f"split({name}, {factor}, {kind})",) * 7, *(f"mark({name}, {kind})",) * 2, f"outermost({name})",
         f"pack({number}, {place})", f"pack({number}, {place})", f"convert({number}, {place})",
         *(f"share({number}, {place})",) * (8 if any(a.kind is Kind.LOCAL for a in nest.axes) else 1),
-        f"split_reduction({draw.randrange(len(reductions_of(nest)) + 1)}, {place})",
+        *(f"split_reduction({draw.randrange(len(reductions_of(nest)) + 1)}, {place})",) * (3 if pieces else 1),
         f"stream({draw.randint(-1, len(nest.buffers))})", f"prefetch({number}, {draw.choice((1, 16, 64, -5))})",
         *(f"prefetch_indirect({name}, {draw.choice((1, 3, 0, -2))})",) * (6 if gathers else 1),
         *(f"partition({name}, {draw.choice((0, 4, 99, -1))})",) * (4 if next(masks(nest), None) is not None else 1),
-        *(f"roll({name})",) * (12 if any(s.node.op is NodeOp.REDUCE for s in nest.stages) else 1),
+        *((f"mark({name}, UPCAST)",) * 6 if partial else ()),
+        *(f"roll({draw.choice(rollable) if rollable else name})",) * (20 if rollable else 1),
     ))  # fmt: skip
 
 

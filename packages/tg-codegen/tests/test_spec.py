@@ -250,6 +250,6 @@ def test_groups_follow_from_the_rows() -> None:
     assert spec.LEAVES == (UOps.PARAM, UOps.VAR, UOps.SPECIAL, UOps.SCRATCH, UOps.CONST)
     assert spec.WAITS == {UOps.READ, UOps.AFTER} and spec.ARRAYS == {UOps.PARAM, UOps.SCRATCH}
     assert spec.LISTS == {UOps.LOOP, UOps.IF, UOps.AFTER, UOps.BARRIER, UOps.SINK}
-    assert spec.group(Trait.BLOCK | Trait.OPENS) == {UOps.IF}
+    assert spec.group(Trait.REGION | Trait.OPENS) == {UOps.IF}
     assert spec.EFFECTS - spec.LISTS - spec.CLOSES == {UOps.ASSIGN, UOps.STORE, UOps.PREFETCH}
     assert spec.REGIONS <= spec.EFFECTS >= spec.CLOSES and spec.TRANSFERS <= spec.ACCESSES

@@ -34,14 +34,13 @@ from .widened_rows import WidenRows
 
 PARTING: tuple[type[KernelAction], ...] = (CutDimension, ReuseRowValues, SplitConcat, RowBlocks)
 """Actions that say which dimensions and parts a kernel has: they come before all others."""
-ACTIONS: dict[str, type[Action]] = {
-    cls.title(): cls
-    for cls in (
-        *PARTING,
-        Split, Mark, Outermost, Pack, Convert, Share, SplitReduction, Stream, Prefetch, PrefetchIndirect,
-        UnsignedProducts, WidenRows, Partition, Roll, JoinWalks, DelayStores,
-    )
-}  # fmt: skip
+EVERY: tuple[type[Action], ...] = (
+    *PARTING, Split, Mark, Outermost, Pack, Convert, Share, SplitReduction, Stream, Prefetch, PrefetchIndirect,
+    UnsignedProducts, WidenRows, Partition, Roll, JoinWalks, DelayStores,
+)  # fmt: skip
+"""All actions, about in the order in which the heuristic proposes them."""
+ACTIONS = {cls.title(): cls for cls in EVERY}
+"""The same by name."""
 
 
 def kind(word: str) -> Kind:

@@ -232,16 +232,18 @@ class Delay:
         for value in self.carried():
             zero = const(0, value.dtype)
             needs[value] = UOp(UOps.ACC, value.dtype, (zero, *around), next(numbers))
-        late = self.moved(counter.alu(Ops.SUB, one), self.walk.src[0], needs)
-        begun = UOp(UOps.IF, self.walk.dtype, (start.alu(Ops.CMPLT, counter), *late))
+        second = start.alu(Ops.CMPLT, counter)
+        late = self.moved(counter.alu(Ops.SUB, one), self.walk.src[0], needs, second)
+        begun = UOp(UOps.IF, self.walk.dtype, (second, *late))
         swap = {self.walk: self.walk.replace((self.walk.src[0], begun, *self.walk.src[1:]))}
         carry = [
             UOp(UOps.ASSIGN, self.walk.dtype, (register, rebuilt(value, swap))) for value, register in needs.items()]
         row = self.row.replace((counter, *(rebuilt(e, swap) for e in self.effects[:-1]), *carry))
         after = {value: UOp(UOps.READ, value.dtype, (register, row)) for value, register in needs.items()}
-        last = self.moved(end.alu(Ops.SUB, one), self.write.src[0], after)
+        some = start.alu(Ops.CMPLT, end)
+        last = self.moved(end.alu(Ops.SUB, one), self.write.src[0], after, some)
         loop = UOp(UOps.LOOP, self.write.dtype, (self.write.src[0], *last))
-        return row, UOp(UOps.IF, self.write.dtype, (start.alu(Ops.CMPLT, end), loop))
+        return row, UOp(UOps.IF, self.write.dtype, (some, loop))
 
     def carried(self) -> list[UOp]:
         """The values that the last walk takes from the other walks of its row, one each for the whole row."""
@@ -256,18 +258,22 @@ class Delay:
                 found.update((s, None) for s in u.src if s in late and s not in varies)
         return list(found)
 
-    def moved(self, row: UOp, walk: UOp, needs: Mapping[UOp, UOp]) -> list[UOp]:
+    def moved(self, row: UOp, walk: UOp, needs: Mapping[UOp, UOp], there: UOp) -> list[UOp]:
         """The last walk's effects, computed for another row and run in another loop.
 
         Args:
           row: the number of the row.
           walk: the counter of the loop.
           needs: what is in place of the values that are carried over.
+          there: whether there is such a row: a load with a gate may be moved out of the condition around it.
         """
         new: dict[UOp, UOp] = {self.write.src[0]: walk, self.counter: row, **needs}
         for u in self.own():
             if u.op is UOps.AFTER:  # what it waits for was there a row before
                 new[u] = pointer_base(u)
             elif u not in new:
-                new[u] = u if u.op is UOps.READ else u.replace(tuple(new[s] for s in u.src))
+                src = u.src if u.op is UOps.READ else tuple(new[s] for s in u.src)
+                if u.op is UOps.LOAD and len(src) > 2 and src[1] is not u.src[1]:
+                    src = (*src[:2], src[2].alu(Ops.AND, there.broadcast(src[2].dtype.count)), src[3])
+                new[u] = u.replace(src)
         return [new[e] for e in self.write.src[1:]]

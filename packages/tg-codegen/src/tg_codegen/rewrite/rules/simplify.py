@@ -199,7 +199,7 @@ def _known(root: UOp, ctx: Bounds) -> UOp | None:
     return const(low, root.dtype) if low == high else None
 
 
-_INDEX_OPS = (*sorted(SHRINKING, key=lambda op: op.name), UOps.SPECIAL)
+_INDEX_OPS: tuple[Ops | UOps, ...] = (*sorted(SHRINKING, key=lambda op: op.name), UOps.SPECIAL)
 """What may have a single value, though its operands have several."""
 
 bounded = PatternMatcher([
