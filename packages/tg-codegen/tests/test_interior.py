@@ -100,7 +100,7 @@ def test_rows_count_not_tiles_of_them() -> None:
 def test_only_bounds_make_an_interior(monkeypatch: pytest.MonkeyPatch) -> None:
     nest = lower(padded(60, 3, 3))
     (root,) = (root for root, row in nest.roots.items() if row.extent == 66)
-    bounds, others = ((root < 60, (0, 60)), (root >= 4, (4, 66)), (root < 0, (0, 0))), (root.eq(65), root.ne(65))
-    for mask, want in (*bounds, *((other, None) for other in others)):
-        monkeypatch.setattr("tg_codegen.nest.interior.masks", lambda nest, mask=mask: {mask})
-        assert interior(nest, root) == want, mask
+    for found, want in (((root < 60,), (0, 60)), ((root >= 4,), (4, 66)), ((root < 9, root >= 20), (20, 9)),
+                        ((root.eq(65),), None), ((root.ne(65),), None)):  # fmt: skip
+        monkeypatch.setattr("tg_codegen.nest.interior.masks", lambda nest, found=found: found)
+        assert interior(nest, root) == want, found

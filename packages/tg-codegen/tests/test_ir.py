@@ -36,7 +36,7 @@ from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
 from tg_codegen.nest.text import parse_kernel, print_kernel
 from tg_codegen.plan.actions import Action, In
-from tg_codegen.plan.draft import in_order
+from tg_codegen.plan.draft import Draft, in_order
 from tg_codegen.plan.heuristic import applied
 from tg_codegen.plan.vocabulary import ACTIONS
 from tg_codegen.plan.vocabulary import parse_action as parse_action
@@ -180,13 +180,11 @@ def _acted(text: str) -> str:
 
 
 def _emitted(text: str) -> str:
-    loops, walks = in_order(_actions(text))
-    sink = emit(applied(_kernel(text), loops), _target(text))
-    for action in walks:
-        sink = action.apply(sink)
-    verify(sink)
-    verify(linearize(sink))  # there is an order in which everything is computed before it is used
-    return print_uops(sink)
+    draft = Draft(_kernel(text), _target(text), emit)
+    draft.take(_actions(text))
+    verify(draft.sink)
+    verify(linearize(draft.sink))  # there is an order in which everything is computed before it is used
+    return print_uops(draft.sink)
 
 
 NEST_PASSES: dict[str, Callable[[str], str]] = {

@@ -191,7 +191,6 @@ def test_rows_that_reach_into_others_are_refused() -> None:
     ("split_concat()", "no output that is put together"),
     ("0: stream(4)", "another part of the kernel reads that buffer"),
     ("delay_stores()", "no loop over rows ends with a walk that can wait"),
-    ("join_walks(); 0: split(r0, 2, UNROLL)", "comes before the actions on the structured form"),
 ])  # fmt: skip
 def test_refused(actions: str, message: str) -> None:
     with pytest.raises(ActionError, match=re.escape(message)):
