@@ -23,6 +23,7 @@ ARCHS = (("gfx1030", 32), ("gfx1030", 64), ("gfx1100", 32), ("gfx1100", 64), ("g
          ("gfx942", 64), ("gfx950", 64))  # fmt: skip
 ELSEWHERE = {
     r"v_(wmma|swmmac|mfma|smfmac)_.*": "test_amd_matrices.py",
+    r"v_cvt_scalef32_.*": "test_amd_scaled.py",
     r"v_s_(exp|log|rcp|rsq|sqrt)_f(16|32)": "test_amd_lanes.py",
     r"v_(readlane|readfirstlane|writelane)_b32": "test_amd_lanes.py", r"v_nop": "it does nothing",
 }  # fmt: skip
