@@ -71,6 +71,11 @@ def test_a_large_interior_has_a_loop_without_conditions(before: bool, after: boo
         np.testing.assert_array_equal(out, np.pad(x, (sides, (0, 0))) + y)
 
 
+def test_nothing_is_cut_that_nobody_asked_for() -> None:
+    sink = emit_nest(lower(padded(60, 20, 20)), Target(vector_bytes=16, registers=16))
+    assert (parts(sink), gates(sink)) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("rows", "before", "after", "whole"),
     [

@@ -18,10 +18,12 @@ from tg_codegen import (
     Mark,
     Outermost,
     Pack,
+    Renderer,
     Share,
     Split,
     SplitReduction,
     Target,
+    compile_ast,
     interpret,
     linearize,
 )
@@ -38,7 +40,9 @@ from tg_codegen.nest.text import parse_kernel, print_kernel, print_nest
 from tg_codegen.plan.actions import LoopAction, apply
 from tg_codegen.plan.code_copies import proposed
 from tg_codegen.plan.heuristic import applied, before_emission, loop_actions
-from tg_codegen.plan.vocabulary import parse_loop
+from tg_codegen.plan.vocabulary import parse_action, parse_loop
+from tg_codegen.render.c.opencl import OpenCLRenderer
+from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -313,6 +317,15 @@ def test_heuristic(name: str, target: Target) -> None:
     made = CASES[name]()
     nest = lower(made.ast)
     check(apply(nest, loop_actions(nest, target)), made, target)
+
+
+@pytest.mark.parametrize("renderer", [LLVMRenderer(CPU), OpenCLRenderer(GPU)], ids=["cpu", "gpu"])
+@pytest.mark.parametrize("name", CASES)
+def test_the_list_of_actions_is_all_that_was_done(name: str, renderer: Renderer) -> None:
+    ast = CASES[name]().ast
+    planned = compile_ast(ast, renderer)
+    again = compile_ast(ast, renderer, actions=[parse_action(line) for line in planned.actions])
+    assert (again.src, again.actions) == (planned.src, planned.actions)
 
 
 TRIES: list[tuple[str, str, Target]] = [

@@ -53,6 +53,9 @@ class CPUCosts:
         "sums of rows of 256 bytes to 16 KB, 8 at a time and one by one")  # fmt: skip
     masked_load: float = number(
         1.0, "cycles", "a vector of which some elements are not read", "Fog: VMASKMOV, masked VMOVUPS; probe `masks`")
+    far_store: int = number(
+        4, "loads", "that cost as much as a store, where neither is of neighbours",
+        "estimate: the store of each element reads and writes a line")  # fmt: skip
     store: float = number(1.0, "cycles", "a vector that is written", "Fog: VMOVUPS to memory; probe `stores`")
     masked_store: float = number(
         2.0, "cycles", "a vector of which some elements are not written", "Fog: VMASKMOV to memory; probe `masks`")

@@ -14,6 +14,7 @@ from ...nest.windows import overlapping
 from .. import unsigned_products, widened_rows
 from ..actions import LoopAction, Mark, Outermost, Pack, Split, apply
 from ..planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
+from .elementwise import elementwise_tile
 from .interleaved import read_in_place
 from .lane_choice import LaneChoice
 from .lane_tiles import lane_tile
@@ -23,15 +24,12 @@ from .registers import FEW_ROWS, RegisterTile, SlidingWindow, best_tile
 from .row_tiles import evenly
 from .running import running
 from .streaming import (
-    TRANSPOSED_VECTORS,
     VECTORS_BESIDE,
-    exceeds,
     prefetches,
     prefetches_indirect,
     runs_ahead,
     streams,
     sums_by_rows,
-    walk_across,
 )
 from .strips import strips
 
@@ -89,45 +87,6 @@ class CPUPlanner(Packer):
         return bool(self.reductions and reads) and all(
             (step := coefficient(index, inner)) is not None and (far := coefficient(index, outer)) is not None
             and abs(far) > abs(step) > 0 for index in reads for outer in around)
-
-    def elementwise(self) -> None:
-        """No reduction: contiguous vectors, a few at a time."""
-        best, score = None, 0
-        for root in self.rows:
-            if upper(root.extent) < 2:
-                continue
-            found = sum(4 for s in self.nest.stores if coefficient(s.index, root.var) == 1)
-            found += sum(1 for load in self.loads if coefficient(load.arg[1], root.var) == 1)
-            found -= sum(1 for load in self.loads if coefficient(load.arg[1], root.var) not in (0, 1))
-            if found > score or best is None:
-                best, score = root, found
-        if best is None:
-            return
-        self.vectorize(best, Kind.VECTOR)
-        across = [
-            r for r in self.rows if r is not best
-            and any(
-                coefficient(load.arg[1], r.var) == 1 and coefficient(load.arg[1], best.var) not in (0, 1)
-                for load in self.loads)
-        ]
-        if across:
-            self.transposed_tile(best, across[0])
-            self.do_all(walk_across(self.nest, best.var, across[0].var, self.target))
-        elif len(self.nest.nodes()) <= 24:
-            extent = self.outer(best.var).extent
-            whole = (n for n in (4, 3, 2) if isinstance(extent, int) and extent >= 2 * n and extent % n == 0)
-            self.cut(best.var, 4 if upper(extent) >= 64 else next(whole, 1), Kind.UPCAST)
-
-    def transposed_tile(self, lanes: Root, across: Root) -> None:
-        """Cuts a tile to be transposed in registers: whole cache lines on both sides, where memory is the limit."""
-        rows, vectors = self.width(across), 1
-        if any(exceeds(self.nest, store.slot, self.target) for store in self.nest.stores):
-            itemsize = max(self.nest.buffers[s.slot].dtype.itemsize for s in self.nest.stores)
-            line = self.target.line_bytes // itemsize
-            rows, vectors = max(rows, min(line, power_below(upper(across.extent)))), line // self.width(lanes)
-        self.cut(across.var, min(rows, TRANSPOSED_VECTORS), Kind.UPCAST)
-        if vectors > 1:
-            self.cut(lanes.var, vectors, Kind.UPCAST)
 
     def reduce(self) -> None:
         """Reductions: vectors where memory is contiguous, a register tile where operands are reused."""
@@ -285,7 +244,7 @@ class CPUPlanner(Packer):
         if self.reductions:
             self.reduce()
         else:
-            self.elementwise()
+            elementwise_tile(self)
         self.thread()
         self.do_all(prefetches(self.nest, self.target))
         self.do_all(runs_ahead(self.nest, self.target))
