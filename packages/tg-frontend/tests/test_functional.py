@@ -281,6 +281,11 @@ def test_ctc_loss_sums_over_all_alignments() -> None:
     assert none[1] == math.inf
     assert F.ctc_loss(Tensor(logs), padded, [5, 3, 3], [2, 3, 1], reduction="none", zero_infinity=True).tolist()[1] == 0
     _slopes(lambda s: F.ctc_loss(s.log_softmax(-1), padded, ends, [2, 3, 1]), scores)
+    silent = F.ctc_loss(Tensor(logs), padded, [0, 0, 4], [2, 0, 1], reduction="none")
+    assert silent.tolist()[:2] == [math.inf, 0]  # as PyTorch has it
+    for lengths, labels in (([6, 4, 4], [2, 3, 1]), ([5, -1, 4], [2, 3, 1]), ([5, 4, 4], [2, 4, 1])):
+        with pytest.raises(ValueError, match=r"ctc_loss: (input|target)_lengths: (6|-1|4) of \d (steps|labels)"):
+            F.ctc_loss(Tensor(logs), padded, lengths, labels)
 
 
 def test_margins() -> None:

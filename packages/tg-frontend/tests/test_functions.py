@@ -63,6 +63,13 @@ def test_statistics_along_an_axis(axis: int | None) -> None:
         same(functions.average(Tensor(X), axis, Tensor(each)), np.average(X, axis, each))
 
 
+def test_averages_of_narrow_integers() -> None:
+    kinds = (("int8", "int8"), ("uint8", "int8"), ("int32", "int32"), ("bool", "uint8"), ("int8", "float32"))
+    for kind, other in kinds:
+        values, weights = np.array([127, 100, 3], kind), np.array([100, 27, 5], other)
+        same(functions.average(Tensor(values), weights=Tensor(weights)), np.average(values, weights=weights))
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_places_of_extremes_without_nan(axis: int | None) -> None:
     values = GAPS.copy()

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from tg_shape import Expr, ShapeTracker, Variable, View, sint, sym_eval
+from tg_shape.merge import merged
 
 Array = npt.NDArray[np.int64]
 N, M = Variable("n", 1, 5), Variable("m", 1, 5)
@@ -146,6 +147,14 @@ def test_a_dimension_is_put_into_a_permuted_symbolic_part() -> None:
     assert [view.strides for view in wide.views] == [(32, 0, 1, 4)]
 
 
+def test_masks_of_which_a_variable_tells() -> None:
+    whole = flat((N,)).pad(((0, 5 - N),))
+    one = whole.shrink(((2, 3),)).expand((4,))
+    assert [at(one.index((3,))[1], {N: n}) for n in (1, 2, 3, 5)] == [0, 0, 1, 1]
+    few = merged(View((5,), mask=((0, N),)), View((5,), mask=((0, 3),)))
+    assert few is not None and [at(few.index((k,))[1], {N: n}) for n in (1, 5) for k in (0, 2, 3)] == [1, 0, 0, 1, 1, 0]
+
+
 def test_a_symbolic_mask_under_a_stride_stays_a_stack() -> None:
     st = ShapeTracker((View((10,), (1,), 0, ((0, N * 2),)), View((5,), (2,))))
     assert one_view(st) is View((5,), (2,), 0, ((0, N),))
@@ -176,11 +185,32 @@ SYMBOLIC_STEPS: dict[str, Callable[[Any], Any]] = {
         x.shrink(((1, x.shape[0]), *[(0, s) for s in x.shape[1:]])) if x.shape and low(x.shape[0]) > 1 else x
     ),
     "repeat": lambda x: x.reshape((1, *x.shape)).expand((N, *x.shape)),
+    "fill": lambda x: x.pad((*[(0, 0)] * (len(x.shape) - 1), (0, 11 - x.shape[-1]))) if narrow(x) else x,
+    "first two": lambda x: of_last(x, 0, 2) if x.shape and low(x.shape[-1]) > 1 else x,
+    "second": lambda x: of_last(x, 1, 2) if x.shape and low(x.shape[-1]) > 1 else x,
+    "last one": lambda x: of_last(x, x.shape[-1] - 1, x.shape[-1]) if x.shape else x,
+    "skip": lambda x: x.stride((*(1 for _ in x.shape[1:]), 2)) if x.shape else x,
+    "skip back": lambda x: x.stride((*(1 for _ in x.shape[1:]), -3)) if x.shape else x,
+    "spread": lambda x: x.expand(tuple(3 if isinstance(s, int) and s == 1 else s for s in x.shape)),
+    "spread over n": lambda x: x.expand(tuple(N if isinstance(s, int) and s == 1 else s for s in x.shape)),
 }
 
 
 def low(s: sint) -> int:
     return s if isinstance(s, int) else s.vmin
+
+
+MASKED_STEPS = ["first two", "flip", "join", "last one", "pad", "second", "skip", "skip back", "spread"]
+
+
+def of_last(x: Any, begin: sint, end: sint) -> Any:
+    """A part of the last dimension."""
+    return x.shrink((*((0, s) for s in x.shape[:-1]), (begin, end)))
+
+
+def narrow(x: Any) -> bool:
+    """Whether the last dimension has 11 elements at the most."""
+    return bool(x.shape) and (x.shape[-1] if isinstance(x.shape[-1], int) else x.shape[-1].vmax) <= 11
 
 
 def size_of(x: Any) -> sint:
@@ -211,13 +241,17 @@ class Concrete:
     def flip(self, axes: tuple[int, ...]) -> Concrete:
         return Concrete(np.flip(self.array, axes), self.shape, self.values)
 
-    def pad(self, widths: tuple[tuple[int, int], ...]) -> Concrete:
+    def pad(self, widths: tuple[tuple[sint, sint], ...]) -> Concrete:
         shape = tuple(s + a + b for s, (a, b) in zip(self.shape, widths, strict=True))
-        return Concrete(np.pad(self.array, widths), shape, self.values)
+        return Concrete(np.pad(self.array, [self.num(pair) for pair in widths]), shape, self.values)
 
     def shrink(self, bounds: tuple[tuple[sint, sint], ...]) -> Concrete:
         cut = self.array[tuple(slice(*self.num(b)) for b in bounds)]
         return Concrete(cut, tuple(b - a for a, b in bounds), self.values)
+
+    def stride(self, steps: tuple[int, ...]) -> Concrete:
+        shape = tuple(-(-s // abs(m)) for s, m in zip(self.shape, steps, strict=True))
+        return Concrete(self.array[tuple(slice(None, None, m) for m in steps)], shape, self.values)
 
 
 @settings(max_examples=120)
@@ -226,6 +260,22 @@ class Concrete:
     steps=some.lists(some.sampled_from(sorted(SYMBOLIC_STEPS)), max_size=5),
 )
 def test_symbolic_chains_are_numpys_for_every_value(shape: list[sint], steps: list[str], view_buffer: Any) -> None:
+    check_symbolic_chain(shape, steps, view_buffer)
+
+
+@settings(max_examples=120)
+@given(
+    shape=some.sampled_from([[N], [N + 1], [2, N], [N, 2]]),
+    steps=some.lists(some.sampled_from(MASKED_STEPS), max_size=5),
+)
+def test_masks_with_symbolic_ends_are_numpys_for_every_value(
+    shape: list[sint], steps: list[str], view_buffer: Any
+) -> None:
+    check_symbolic_chain(shape, ["fill", *steps, "fill"], view_buffer)
+
+
+def check_symbolic_chain(shape: list[sint], steps: list[str], view_buffer: Any) -> None:
+    """Steps on a view, for several values of its variables beside the same steps on an array."""
     st = flat(shape)
     for step in steps:
         st = SYMBOLIC_STEPS[step](st)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from .expr import Expr, Variable, sint
+from .helpers import smax, smin
 from .linear import coefficient, terms_of
 from .view import View
 
@@ -92,9 +93,10 @@ def slope(e: sint, x: sint) -> sint | None:
 
 def intervals(valid: sint, idxs: Sequence[sint], shape: Sequence[sint]) -> tuple[tuple[sint, sint], ...] | None:
     """A condition as one half-open interval a variable, or None if it is not of that form."""
-    mask: list[tuple[sint, sint]] = [(0, s) for s in shape]
     if isinstance(valid, int):
-        return tuple(mask) if valid else None
+        return tuple((0, s) for s in shape) if valid else None
+    lows: dict[int, sint] = {}
+    highs: dict[int, sint] = {}
     number = {x: i for i, x in enumerate(idxs) if isinstance(x, Expr)}
     for part in valid.args if valid.op == "and" else (valid,):
         if not isinstance(part, Expr) or part.op not in ("lt", "eq"):
@@ -108,16 +110,15 @@ def intervals(valid: sint, idxs: Sequence[sint], shape: Sequence[sint]) -> tuple
         others = e - x * k
         if isinstance(others, Expr) and any(y in others.variables() for y in number):
             return None
-        low, high = mask[number[x]]
-        if part.op == "eq":
-            point = (c - others) * k
-            low, high = point, point + 1
-        elif k == 1:
-            high = c - others
-        else:
-            low = others - c + 1
-        mask[number[x]] = low, high
-    return tuple(mask)
+        i = number[x]
+        point = (c - others) * k
+        if part.op == "eq" or k == -1:
+            low = point if part.op == "eq" else point + 1
+            lows[i] = smax(lows[i], low) if i in lows else low
+        if part.op == "eq" or k == 1:
+            high = point + 1 if part.op == "eq" else point
+            highs[i] = smin(highs[i], high) if i in highs else high
+    return tuple((lows.get(i, 0), highs.get(i, s)) for i, s in enumerate(shape))
 
 
 def index_views(views: Sequence[View], idxs: Sequence[sint]) -> tuple[sint, sint]:

@@ -60,11 +60,17 @@ def expand(view: View, new: tuple[sint, ...]) -> View:
         None
         if view.mask is None
         else [
-            m if s == n else (0, n) if m == (0, 1) else (0, 0)
+            m if s == n else _expanded(m, n)
             for m, s, n in zip(view.mask, view.shape, new, strict=True)
         ]
     )
     return View(new, view.strides, view.offset, mask)
+
+
+def _expanded(limits: tuple[sint, sint], size: sint) -> tuple[sint, sint]:
+    """The mask of a dimension of size 1 that has another size: all of it is valid or nothing, as a variable may say."""
+    low, high = (smax(smin(end, 1), 0) for end in limits)
+    return low * size, high * size
 
 
 def pad(view: View, widths: Pairs) -> View:

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from ._lock import LOCK
 from .expr import ENGINE, Expr, Variable, as_sint, sint
-from .helpers import prod, resolve, smax
+from .helpers import prod, resolve, smax, smin
 from .rules.sums import combine
 
 Mask = tuple[tuple[sint, sint], ...]
@@ -23,7 +23,7 @@ class View:
     Views are immutable and interned in a normal form, so two views with equal maps are the same object:
 
     - a dimension of size 1, or with one valid index, has stride 0 (its share is in the offset);
-    - the mask is None if it hides nothing;
+    - the mask is None if it hides nothing; its ranges are within the dimensions;
     - a view with no valid index has strides 0, offset 0, and an empty mask in every dimension;
     - a view with no elements has strides 0, offset 0, and no mask.
 
@@ -172,7 +172,8 @@ def _normal(
         for (low, high), s in zip(mask, shape, strict=True):
             if not resolve(_le(0, low), False):
                 low = 0 if resolve(_le(low, 0), False) else smax(low, 0)
-            high = s if resolve(_le(s, high), False) else high
+            if not resolve(_le(high, s), False):
+                high = s if resolve(_le(s, high), False) else smin(high, s)
             if resolve(_le(high, low), False):
                 return zeros, 0, ((0, 0),) * len(shape)
             limits.append((low, high))

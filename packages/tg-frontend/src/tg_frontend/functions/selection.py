@@ -137,10 +137,10 @@ def piecewise(x: Tensor, condlist: Any, funclist: Sequence[Any], *args: Any, **k
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(f"piecewise: {len(funclist)} functions for {len(conditions)} conditions")
     values = [f(x, *args, **kwargs) if callable(f) and not isinstance(f, Tensor) else f for f in funclist]
-    out = x * 0 if len(values) == len(conditions) else values[len(conditions)]
+    out = x.zeros_like() if len(values) == len(conditions) else values[len(conditions)]
     for condition, value in zip(conditions, values, strict=False):
         out = where(condition, value, out)
-    return (out if isinstance(out, Tensor) else x * 0 + out).cast(x.dtype)
+    return (out if isinstance(out, Tensor) else x.zeros_like() + out).cast(x.dtype)
 
 
 def compress(condition: Any, x: Tensor, axis: int | None = None) -> Tensor:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from tg_dtype import dtypes
+
 from ..array.casts import floating
 from ..tensor import Tensor
 
@@ -229,9 +231,11 @@ def _convolved(a: Tensor, v: Tensor, mode: str, what: str) -> Tensor:
         raise ValueError(f"{what}: there are 'full', 'same' and 'valid', got {mode!r}")
     n, m = a._ints()[0], v._ints()[0]
     kind = a.result_type(v)
-    padded = a.cast(kind).pad(((m - 1, m - 1),))
-    windows = padded.unfold(0, m, 1)  # (n + m - 1, m)
-    full = windows @ v.flip(0).cast(kind)
+    a, v, ends = a.cast(kind), v.flip(0).cast(kind), ((m - 1, m - 1),)
+    if mode == "valid":
+        return a.unfold(0, m, 1) @ v
+    there = Tensor.ones(n, dtype=dtypes.bool, device=a.device).pad(ends).unfold(0, m, 1)  # (n + m - 1, m)
+    full = there.where(a.pad(ends).unfold(0, m, 1) * v, 0).sum(-1, dtype=kind)
     if mode == "full":
         return full
-    return full[(m - 1) // 2 : (m - 1) // 2 + n] if mode == "same" else full[m - 1 : n]
+    return full[(m - 1) // 2 : (m - 1) // 2 + n]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tg_dtype import dtypes
+from tg_dtype import dtypes, sum_dtype
 
 from ..tensor import Tensor
 
@@ -107,7 +107,8 @@ def average(
             raise ValueError(f"average: weights of shape {each.shape} for elements of shape {x.shape}, axis {axis}")
         each = each.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]).expand(*x.shape)
     total = each.sum(axis, keepdim)
-    mean = (x * each).sum(axis, keepdim) / total
+    products = x.cast(sum_dtype(x.dtype)) * each.cast(sum_dtype(each.dtype))  # those of narrow integers do not wrap
+    mean = products.sum(axis, keepdim) / total
     return (mean, total) if returned else mean
 
 

@@ -132,10 +132,14 @@ def embedding_bag(
     else:
         begins = offsets[:-1] if include_last_offset else offsets
         at = Tensor.arange(x.shape[0], device=x.device)
-        ends = offsets[1:] if include_last_offset else offsets[1:].cat(Tensor([x.shape[0]], dtype=offsets.dtype), dim=0)
+        end = Tensor([x.shape[0]], dtype=offsets.dtype, device=offsets.device)
+        ends = offsets[1:] if include_last_offset else offsets[1:].cat(end, dim=0)
         inside = (at >= begins.unsqueeze(1)) & (at < ends.unsqueeze(1)) & counts
         if mode == "sum" or mode == "mean":
-            total = inside.cast(rows.dtype) @ rows
+            bags = begins.shape[0]
+            number = Tensor.arange(bags, device=x.device).unsqueeze(1)
+            bag = inside.any(0).where(inside.where(number, 0).sum(0), bags)  # of each row; there are no more than these
+            total = Tensor.zeros(bags, weight.shape[1], dtype=rows.dtype, device=rows.device).index_add(0, bag, rows)
             return total if mode == "sum" else total / inside.sum(1, keepdim=True).maximum(1).cast(rows.dtype)
         there, axis, rows = inside.unsqueeze(-1), 1, rows.unsqueeze(0)
     if mode == "max":

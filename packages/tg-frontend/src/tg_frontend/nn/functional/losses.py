@@ -95,6 +95,18 @@ def _lengths(given: Tensor | Sequence[int] | int, like: Tensor) -> Tensor:
     return found.cast(dtypes.int32).reshape(-1)
 
 
+def _check_lengths(given: Tensor | Sequence[int] | int, most: int, what: str, of: str) -> None:
+    """Refuses lengths that are known without computing anything, and beyond what there is.
+
+    Raises:
+      ValueError: if one is negative or too large.
+    """
+    known = [] if isinstance(given, Tensor) else [given] if isinstance(given, int) else list(given)
+    wrong = next((n for n in known if not 0 <= n <= most), None)
+    if wrong is not None:
+        raise ValueError(f"{what}: {wrong} of {most} {of}")
+
+
 def ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Sequence[int], target_lengths: Tensor | Sequence[int],
     blank: int = 0, reduction: str = "mean", zero_infinity: bool = False,
@@ -111,7 +123,8 @@ def ctc_loss(
       zero_infinity: 0 instead of infinity where there is no alignment.
 
     Raises:
-      ValueError: if the shapes do not fit, there is no such class ``blank`` or no such reduction.
+      ValueError: if the shapes do not fit, there is no such class ``blank`` or no such reduction, or a length that is
+        no tensor is beyond the steps or labels that there are.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -134,6 +147,7 @@ def ctc_loss(
     ends, counts = _lengths(input_lengths, log_probs), _lengths(target_lengths, log_probs)
     if ends.shape != (batch,) or counts.shape != (batch,):
         raise ValueError(f"{what}: lengths of shapes {ends.shape} and {counts.shape} for {batch} examples")
+    _check_lengths(input_lengths, steps, f"{what}: input_lengths", "steps")
     if targets.ndim == 1:
         begins = counts.cumsum(0) - counts
         longest = max(1, int(counts.max().item()) if batch else 1)
@@ -143,6 +157,7 @@ def ctc_loss(
     if targets.ndim != 2 or targets.shape[0] != batch:
         raise ValueError(f"{what}: targets of shape {targets.shape} for {batch} examples")
     labels = int(targets.shape[1])
+    _check_lengths(target_lengths, labels, f"{what}: target_lengths", "labels")
     known = Tensor.arange(labels, device=log_probs.device) < counts.unsqueeze(1)
     inner = known.where(targets, blank).cast(dtypes.int32).unsqueeze(2)
     # blank, label, blank, label, …, blank
@@ -153,6 +168,7 @@ def ctc_loss(
     scores = log_probs.maximum(_LOW).gather(2, path.unsqueeze(0).expand(steps, batch, width).contiguous())
     alpha = (place < 2).where(scores[0], _LOW)
     alpha = (place <= 2 * counts.unsqueeze(1)).where(alpha, _LOW)
+    alpha = (ends > 0).unsqueeze(1).where(alpha, place.eq(0).where(0.0, _LOW))  # nothing is heard: there is no label
     for step in range(1, steps):
         one = alpha.pad([None, (1, 0)], value=_LOW)[:, :width]
         two = skips.where(alpha.pad([None, (2, 0)], value=_LOW)[:, :width], _LOW)
