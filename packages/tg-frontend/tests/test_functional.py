@@ -283,9 +283,9 @@ def test_ctc_loss_sums_over_all_alignments() -> None:
     _slopes(lambda s: F.ctc_loss(s.log_softmax(-1), padded, ends, [2, 3, 1]), scores)
     silent = F.ctc_loss(Tensor(logs), padded, [0, 0, 4], [2, 0, 1], reduction="none")
     assert silent.tolist()[:2] == [math.inf, 0]  # as PyTorch has it
-    for lengths, labels in (([6, 4, 4], [2, 3, 1]), ([5, -1, 4], [2, 3, 1]), ([5, 4, 4], [2, 4, 1])):
+    for steps, counts in (([6, 4, 4], [2, 3, 1]), ([5, -1, 4], [2, 3, 1]), ([5, 4, 4], [2, 4, 1])):
         with pytest.raises(ValueError, match=r"ctc_loss: (input|target)_lengths: (6|-1|4) of \d (steps|labels)"):
-            F.ctc_loss(Tensor(logs), padded, lengths, labels)
+            F.ctc_loss(Tensor(logs), padded, steps, counts)
 
 
 def test_margins() -> None:

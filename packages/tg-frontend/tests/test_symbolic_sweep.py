@@ -19,6 +19,7 @@ from tg_frontend.keywords import other_names
 from tg_shape import Variable
 
 N = Variable("n", 2, 9)
+SHORT = Variable("short", 1, 8)
 SIZES = (5, 2, 9, 7, 3)
 RNG = np.random.default_rng(3)
 DATA = RNG.uniform(0.1, 0.9, (4, 9)).astype(np.float32)
@@ -398,8 +399,8 @@ NOT_HERE = {
 }  # fmt: skip
 
 
-def _inputs(kinds: str, size: int, symbolic: bool) -> list[Tensor]:
-    n: Any = N.bind(size) if symbolic else size
+def _inputs(kinds: str, size: int, symbolic: bool, variable: Variable = N) -> list[Tensor]:
+    n: Any = variable.bind(size) if symbolic else size
     out = []
     for kind in kinds:
         if kind == "s":
@@ -451,6 +452,43 @@ def test_the_value_is_that_of_the_replay(name: str) -> None:
         for a, b in zip(ours, with_numbers, strict=True):
             assert np.shape(a) == np.shape(b), f"{name} at {size}"
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6, err_msg=f"{name} at {size}")
+
+
+def _slopes(kinds: str, function: Callable[..., Any], size: int, symbolic: bool) -> Any:
+    """The gradient of a weighted sum of floats that a case gives, for its first operand; None if none flows."""
+    given = _inputs(kinds, size, symbolic, SHORT)
+    given[0] = (given[0] + 0).requires_grad_()
+    out = function(*given)
+    total = Tensor(0.0)
+    for part in out if isinstance(out, (list, tuple)) else [out]:
+        if isinstance(part, Tensor) and part.is_floating_point():
+            weights = [Tensor.arange(dim).reshape(dim, *(1,) * (part.ndim - 1 - axis)) % 3 + 1
+                       for axis, dim in enumerate(part.shape)]  # fmt: skip
+            for weight in weights:
+                part = part * weight
+            total = total + part.sum()
+    if not total.requires_grad:
+        return None
+    total.backward()
+    return None if given[0].grad is None else given[0].grad.numpy()
+
+
+SMOOTH = [name for name, (kinds, _) in CASES.items() if kinds[0] in "xsm" and name not in ("gradient", "backward")]
+
+
+@pytest.mark.drawn(16)
+@pytest.mark.parametrize("name", SMOOTH)
+def test_the_gradient_is_that_of_a_number(name: str) -> None:
+    """With a value of the variable, and with as many elements."""
+    for size in (5, 1):
+        try:
+            wanted = _slopes(*CASES[name], size, False)
+            found = _slopes(*CASES[name], size, True)
+        except REFUSED:
+            continue
+        assert (found is None) == (wanted is None)
+        if found is not None and np.isfinite(wanted).all():
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5, err_msg=f"{name} at {size}")
 
 
 WORKS = [
