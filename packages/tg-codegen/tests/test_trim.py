@@ -15,6 +15,7 @@ from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.spec import NodeOp
 from tg_codegen.nest.trim import congruence, trimming
 from tg_codegen.plan.actions import apply
+from tg_codegen.plan.code_copies import proposed
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -125,26 +126,32 @@ def products(nest: Nest) -> int:
     return sum(u.op in (Ops.MUL, Ops.MULACC) and u.dtype.scalar() is F32 for u in emit_nest(nest, CPU).toposort())
 
 
+def copied(nest: Nest, text: str) -> Nest:
+    """A nest with actions, and the copies of the code that are proposed then."""
+    nest = apply(nest, [parse_loop(line) for line in text.split("; ")])
+    return apply(nest, [*proposed(nest)])
+
+
 @pytest.mark.parametrize("tile", [2, 3, 4])
 @pytest.mark.parametrize(
     ("n", "k", "left", "right"), [(30, 3, 1, 1), (12, 5, 4, 4), (7, 4, 0, 3), (9, 3, 2, 0), (3, 5, 4, 4)]
 )
 def test_tiles_at_the_rim_have_fewer_terms(n: int, k: int, left: int, right: int, tile: int) -> None:
     text = f"split(i0, {tile}, UPCAST); split(i1, 4, VECTOR); mark(r0, UNROLL)"
-    nest = apply(lower(filtered(n, k, left, right)), [parse_loop(line) for line in text.split("; ")])
+    nest = copied(lower(filtered(n, k, left, right)), text)
     assert not [u for u in emit_nest(nest, CPU).toposort() if u.op is UOps.LOAD and len(u.src) > 2]
     np.testing.assert_allclose(*computed(nest, n, k, left, right), rtol=1e-5, atol=1e-5)
 
 
 def test_what_is_known_to_be_0_is_no_term() -> None:
     # 16 results in tiles of 4: the first and the last of them are by themselves, the other two are a loop
-    nest = apply(lower(filtered(16, 3, 1, 1)), [parse_loop("split(i0, 4, UPCAST)"), parse_loop("mark(r0, UNROLL)")])
+    nest = copied(lower(filtered(16, 3, 1, 1)), "split(i0, 4, UPCAST); mark(r0, UNROLL)")
     assert products(nest) == (4 * 3 - 1) + 4 * 3 + (4 * 3 - 1)
 
 
 def test_tiles_of_a_loop_that_is_divided_among_threads_stay_together() -> None:
     text = "split(i0, 4, UPCAST); mark(r0, UNROLL); mark(i0, THREAD)"
-    nest = apply(lower(filtered(16, 3, 1, 1)), [parse_loop(line) for line in text.split("; ")])
+    nest = copied(lower(filtered(16, 3, 1, 1)), text)
     assert products(nest) == 4 * 3
     np.testing.assert_allclose(*computed(nest, 16, 3, 1, 1), rtol=1e-5, atol=1e-5)
 
