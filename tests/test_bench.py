@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.metadata import distributions
 from pathlib import Path
+from typing import Any
 
 import bench
 import numpy as np
@@ -24,7 +25,7 @@ from bench.crew import Crew, environment
 from bench.isa import HELD
 from bench.libraries import MODULES, Library, open_library
 from bench.workload import Goal
-from bench.workloads import WORKLOADS, language
+from bench.workloads import WORKLOADS, derivatives, language
 from bench.workloads.recurrent import average
 
 from tg_lazy import Ops
@@ -166,6 +167,44 @@ def test_gradients_in_a_record_and_out_of_it_are_weighted_sums() -> None:
             assert made.host(made.run()).tolist() == [[2, 3], [0, 0], [4, 6], [0, 0]]
     looped = library.gradient(partial(average, library), [np.ones(2, np.float32), np.ones((3, 2), np.float32)], weights)
     assert looped.host(looped.run()) == pytest.approx([0.9 * 0 + 0.81 * 2 + 0.729 * 4, 0.9 + 0.81 * 3 + 0.729 * 5])
+
+
+def test_derivatives_are_those_of_formulas() -> None:
+    """Of two layers with a hyperbolic tangent between them, of sizes that are checked in no time."""
+    library, rng = open_library("tinytg", 1), np.random.default_rng(0)
+    x, y, one, two, way = (rng.standard_normal(shape) for shape in ((3, 5), (3, 2), (7, 5), (2, 7), (7, 5)))
+
+    def found(build: Callable[..., Any], *arrays: case.Array) -> case.Array:
+        made = library.derived(build(library), arrays)
+        return made.host(made.run())
+
+    def inner(one: case.Array) -> tuple[case.Array, case.Array, case.Array]:
+        hidden = np.tanh(x @ one.T)
+        return hidden, 1 - hidden * hidden, 2 * (hidden @ two.T - y)
+
+    def slope(one: case.Array) -> case.Array:
+        _, bend, error = inner(one)
+        return ((error @ two * bend).T @ x) / y.size
+
+    def cost(one: case.Array) -> float:
+        lengths = np.linalg.norm((inner(one)[1] * two[0]) @ one, axis=1)
+        return float(((lengths - 1) ** 2).mean())
+
+    hidden, bend, error = inner(one)
+    squares = [(part * part).sum(1) for part in (error, hidden, error @ two * bend, x)]
+    samples = found(derivatives.slopes_of_samples, x, y, one, two)
+    np.testing.assert_allclose(samples, squares[0] * squares[1] + squares[2] * squares[3], rtol=1e-5)
+    np.testing.assert_allclose(
+        found(derivatives.product_with_hessian, way, x, y, one, two),
+        (slope(one + 1e-5 * way) - slope(one - 1e-5 * way)) / 2e-5, rtol=1e-4, atol=1e-7,
+    )  # fmt: skip
+    rises = (found(derivatives.penalty, x, one, two[:1]) * way).sum()
+    assert rises == pytest.approx((cost(one + 1e-5 * way) - cost(one - 1e-5 * way)) / 2e-5, rel=1e-4)
+    np.testing.assert_allclose(found(derivatives.jacobian, x[0], one, two), (two * bend[0]) @ one, rtol=1e-5)
+    bends = two[0] * -2 * hidden[0] * bend[0]
+    np.testing.assert_allclose(
+        found(derivatives.hessian, x[0], one, two[:1]), (one.T * bends) @ one, rtol=1e-4, atol=1e-6
+    )
 
 
 @pytest.mark.slow

@@ -124,6 +124,19 @@ class Library(ABC):
         """
         raise Unsupported(f"{self.name} differentiates nothing")
 
+    @property
+    def transforms(self) -> Any:
+        """The module of transforms of functions: grad, jvp, vmap, jacrev, hessian; all libraries call them alike."""
+        raise Unsupported(f"{self.name} transforms no functions")
+
+    def derived(self, fn: Callable[..., Tensor], arrays: Sequence[Array]) -> Case:
+        """A function of arrays that takes derivatives of others."""
+        return self.case(fn, arrays)
+
+    def checkpoint(self, fn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """``fn(x)``, whose inner results are computed again for its gradient."""
+        raise Unsupported(f"{self.name} computes nothing again")
+
     def training_of_rows(self, table: Array, index: Array, lr: float, adam: bool) -> Case:
         """Steps on the rows of a table that a batch reads, whose gradient is row-sparse. A run gives the loss.
 

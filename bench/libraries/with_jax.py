@@ -106,6 +106,13 @@ class Jax(Library):
             return Case(lambda: slope(*tensors).block_until_ready(), self.host, "eager")
         return Case(self.program(slope, tensors), self.host, self.mode)
 
+    @property
+    def transforms(self) -> Any:
+        return self.jax
+
+    def checkpoint(self, fn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        return self.jax.checkpoint(fn)(x)
+
     def eager(self, fn: Callable[..., Tensor], arrays: Sequence[Array]) -> Case:
         tensors = [self.array(values) for values in arrays]
         return Case(lambda: fn(*tensors).block_until_ready(), self.host, "eager")

@@ -352,6 +352,13 @@ class TinyTG(Tensors):
 
         return Case(step, self.host, self.mode, stateful=True)
 
+    @property
+    def transforms(self) -> Any:
+        return self.loops
+
+    def checkpoint(self, fn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        return self.nn.checkpoint(fn, x)
+
     def lstm(self, x: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor) -> Tensor:
         layer = self.nn.LSTM(w_ih.shape[1], w_hh.shape[1])
         layer.weight_ih_l0, layer.weight_hh_l0 = w_ih, w_hh

@@ -150,6 +150,17 @@ class Torch(Library):
             lambda: self.torch.autograd.grad(fn(target, *others), target, factor)[0], self.host, self.mode
         )  # fmt: skip
 
+    @property
+    def transforms(self) -> Any:
+        return self.torch.func
+
+    def derived(self, fn: Callable[..., Tensor], arrays: Sequence[Array]) -> Case:
+        tensors = [self.array(values) for values in arrays]
+        return Case(lambda: fn(*tensors), self.host, self.mode)  # what is differentiated is made outside of inference
+
+    def checkpoint(self, fn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        return import_module("torch.utils.checkpoint").checkpoint(fn, x, use_reentrant=False)
+
     def decoding(
         self, step: Step, params: dict[str, Array], caches: Sequence[tuple[int, ...]], tokens: Sequence[int], start: int
     ) -> Case:

@@ -9,6 +9,7 @@ from . import (
     convolution,
     decode,
     decompositions,
+    derivatives,
     dispatch,
     fourier,
     gemm,
@@ -27,7 +28,7 @@ _registry = Registry()
 for _module in (
     gemm, convolution, attention, streaming, scatter, ordering, dispatch, training, language, gpt, models, speech,
     decode, chat,
-    recurrent, fourier, decompositions,
+    recurrent, derivatives, fourier, decompositions,
 ):  # fmt: skip
     _module.register(_registry)
 

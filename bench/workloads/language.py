@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,9 @@ def _norm(name: str) -> dict[str, Array]:
     return {f"{name}*": np.ones(WIDTH, np.float32), f"{name}+": np.zeros(WIDTH, np.float32)}
 
 
-def loss(library: Library, p: dict[str, Any], tokens: Any, following: Any, layers: int = LAYERS) -> Any:
+def loss(
+    library: Library, p: dict[str, Any], tokens: Any, following: Any, layers: int = LAYERS, checkpoints: bool = False
+) -> Any:
     """How badly each token's successor is told from it and the tokens before it.
 
     Args:
@@ -44,6 +47,7 @@ def loss(library: Library, p: dict[str, Any], tokens: Any, following: Any, layer
       tokens: shape (batch * positions,), integers.
       following: shape (batch * positions,), integers.
       layers: how many of them.
+      checkpoints: whether what is inside of a layer is computed again on the way back.
     """
     width = WIDTH // HEADS
 
@@ -56,14 +60,17 @@ def loss(library: Library, p: dict[str, Any], tokens: Any, following: Any, layer
     def heads(x: Any) -> Any:
         return library.permute(library.reshape(x, BATCH, POSITIONS, HEADS, width), 0, 2, 1, 3)
 
-    x = library.reshape(library.embed(p["tokens"], tokens), BATCH, POSITIONS, WIDTH) + p["places"]
-    for layer in range(layers):
+    def block(layer: int, x: Any) -> Any:
         y = norm(x, f"{layer}.1")
         q, k, v = (heads(linear(y, f"{layer}.{name}")) for name in "qkv")
         mixed = library.permute(library.attention(q, k, v, causal=True), 0, 2, 1, 3)
         x = x + linear(library.reshape(mixed, BATCH, POSITIONS, WIDTH), f"{layer}.o")
         y = library.gelu(linear(norm(x, f"{layer}.2"), f"{layer}.up"))
-        x = x + linear(y, f"{layer}.down")
+        return x + linear(y, f"{layer}.down")
+
+    x = library.reshape(library.embed(p["tokens"], tokens), BATCH, POSITIONS, WIDTH) + p["places"]
+    for layer in range(layers):
+        x = library.checkpoint(partial(block, layer), x) if checkpoints else block(layer, x)
     logits = library.linear(norm(x, "last"), p["out"])
     return library.cross_entropy(library.reshape(logits, BATCH * POSITIONS, VOCABULARY), following)
 
@@ -74,9 +81,9 @@ def batch() -> tuple[Array, Array]:
     return drawn[:, :-1].reshape(-1), drawn[:, 1:].reshape(-1)
 
 
-def training(library: Library) -> Case:
+def training(library: Library, checkpoints: bool = False) -> Case:
     """Steps of Adam."""
-    return library.training(loss, weights(), *batch(), LEARNING_RATE)
+    return library.training(partial(loss, checkpoints=checkpoints), weights(), *batch(), LEARNING_RATE)
 
 
 def register(registry: Registry) -> None:
