@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_frontend import Tensor, TinyJit, nn, scan
+from tg_frontend import Tensor, TinyJit, cond, nn, scan
 from tg_runtime import GlobalCounters
 from tg_shape import Variable
 
@@ -75,6 +75,7 @@ def test_trees_keep_their_form() -> None:
     assert carry["a"].item() == 3.0 and carry["b"][0].item() == 4
     assert ys[0].tolist() == [[1], [2]] and ys[1] is None and ys[2].tolist() == [3, 3]
     assert scan(lambda c, x: (None, x * 2), None, Tensor([1.0, 2.0]))[1].tolist() == [2.0, 4.0]
+    assert scan(lambda c, x: (c, None), (), Tensor([1.0, 2.0])) == ((), None)
     assert scan(lambda c, x: (c + 1, c), Tensor([0]), length=3)[1].tolist() == [[0], [1], [2]]
 
 
@@ -202,6 +203,65 @@ def test_a_refused_function_changes_nothing() -> None:
         scan(step, Tensor([0.0, 0.0]), Tensor([1.0, 2.0]))
     assert w.tolist() == [1.0, 2.0]
     assert w.assign(w * 2).tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("made", ["computed", "a constant", "a view of a constant", "a view"])
+def test_writing_to_what_has_no_memory_yet_is_refused(made: str) -> None:
+    start = Tensor([1.0, 2.0])
+    whole = start + 1 if made == "computed" else Tensor.zeros(2, 2) if "constant" in made else start.reshape(1, 2) * 2
+    w = whole[0] if made.startswith("a view") else whole
+
+    def step(c: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        w[...] = x
+        return c + w, x
+
+    with pytest.raises(RuntimeError, match="writes in place to a tensor of shape"):
+        scan(lambda c, x: (cond(c.sum() > 0, lambda c: step(c, x)[0], lambda c: c, c), x), start, start)
+    assert whole.sum().item() == {"computed": 5.0, "a view": 6.0}.get(made, 0.0)
+
+
+def test_memory_that_the_function_makes_may_be_written(backend: str) -> None:
+    """Such as what a sort or a scatter computes in, and what is known before the loop: each step begins anew."""
+    places, x = Tensor([3, 1, 3, 0]), Tensor(normal(2, 4))
+
+    def step(c: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        memory = Tensor.empty(4)
+        memory[:] = 0.25
+        memory[1:3] = c[2:]
+        memory += Tensor.zeros(4).scatter_add(0, places, x) + Tensor.zeros(4).contiguous().index_add(0, places, c)
+        return memory.argsort() * 0.5 + memory, memory
+
+    for one, other in zip(scan(step, x[0], x), unrolled(step, x[0], x, reverse=False), strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6)
+
+
+def test_gradients_flow_through_what_the_function_writes(backend: str) -> None:
+    """To memory that it made, and returns as it is: of what it carries, goes through, chooses and uses beside."""
+    array = np.array([0.3, -1.0, 2.0])
+
+    def written(a: Tensor) -> Tensor:
+        memory = Tensor.zeros(3, dtype="float64")
+        memory[1:] = a[1:] * a[1:]
+        return memory
+
+    def computed(a: Tensor) -> Tensor:
+        return a * a * Tensor([0.0, 1.0, 1.0], dtype="float64")
+
+    programs: list[Callable[[Callable[[Tensor], Tensor], Tensor], Any]] = [
+        lambda f, a: scan(lambda c, x: (f(c), None), a, length=2)[0],
+        lambda f, a: scan(lambda c, x: (c, f(x)), a, a.stack(a * 2))[1],
+        lambda f, a: scan(lambda c, x: (c, f(a)), a, length=2)[1],
+        lambda f, a: scan(lambda c, x: (None, f(x)), None, a.stack(a * 2))[1],
+        lambda f, a: cond(a.sum() > 0, f, lambda a: a, a), lambda f, a: cond(a.sum() > 0, lambda: f(a), lambda: a),
+    ]  # fmt: skip
+    for program in programs:
+        slopes = []
+        for function in (written, computed):
+            a = Tensor(array, requires_grad=True)
+            (slope,) = program(function, a).sum().gradient(a)
+            slopes += [slope.numpy(), slope.square().sum().gradient(a)[0].numpy()]
+        np.testing.assert_allclose(slopes[0], slopes[2], rtol=1e-12)
+        np.testing.assert_allclose(slopes[1], slopes[3], rtol=1e-12)
 
 
 def test_what_leaks_has_no_value() -> None:

@@ -65,6 +65,22 @@ def test_what_is_written_in_place_is_refused() -> None:
     assert part.outputs[0].op is Ops.CONTIGUOUS
 
 
+def test_memory_that_is_not_there_yet_is_the_parts_own() -> None:
+    """Each time that the part is computed it finds the same in it, however often it was written before."""
+    x, w = hole(4), memory(4)
+    start = w.alu(Ops.ADD, w).clone()
+    first = start.shrink(((0, 1),)).assign(w.shrink(((0, 1),))).base
+    reader = first.alu(Ops.MUL, first)  # of a version that the part overwrites
+    last = first.shrink(((1, 3),)).assign(x.shrink(((1, 3),))).base
+    part = isolate([last, reader.alu(Ops.ADD, x)], [x])
+    inside = bases_first(part.outputs)
+    assert [node.op for node in part.captured] == [Ops.ADD, Ops.BUFFER]
+    assert not {start, first, reader, last} & set(inside)
+    assert [node.op for node in inside].count(Ops.ASSIGN) == 2
+    with pytest.raises(ValueError, match=r"memory of shape \(4,\) is written in place"):
+        isolate([w.shrink(((0, 1),)).assign(w.shrink(((1, 2),))).assign(x.shrink(((1, 2),)))], [x])
+
+
 def test_symbolic_sizes_are_refused() -> None:
     n = Variable("isolated", 1, 4).bind(2)
     x = hole(4)

@@ -45,7 +45,7 @@ class Base:
 
     _lazy: LazyBuffer
     _wants_grad: bool | None
-    _parameter: bool  # set where a layer made this to be learnt, and nowhere else
+    _parameter: bool  # set where a layer made this to be learnt, and of what stands for arguments of a loop's function
     grad: Self | None
     _ctx: Function | None
     _home: Memory | None
@@ -366,6 +366,7 @@ class Base:
           >>> (x * 2).requires_grad, x.detach().requires_grad
           (True, False)
         """
+        _ = self.lazydata  # and with it the graph of the newest version
         return self._wants_grad
 
     @requires_grad.setter

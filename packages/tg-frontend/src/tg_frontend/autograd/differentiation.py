@@ -101,6 +101,7 @@ def operands_first(root: Node, through_open: bool = False, ends: Container[int] 
       through_open: also where no gradient is required but the operands leave it open.
       ends: ids of tensors behind which nothing is looked at.
     """
+    _ = root.lazydata  # and with it the graph of the newest version
     if is_leaf(root, through_open) or id(root) in ends:
         return []
     now = Clock.now

@@ -19,7 +19,7 @@ from tg_lazy.trackers import contiguous
 from tg_shape import ShapeTracker, sint
 
 from ..host import transfer
-from .realization import Moves, note_assign, spare
+from .realization import TRACING, Moves, note_assign, spare
 from .recut import recut
 
 TYPE_CHECKING = False
@@ -89,6 +89,12 @@ class Memory:
                     holders.sweep()
         return self
 
+    def holds(self, other: Memory | None) -> bool:
+        """Whether another memory is this one, or bits of it."""
+        while isinstance(other, Bits):
+            other = other.whole
+        return other is self
+
     def settle(self) -> None:
         """Makes memory of the value, which stays: row-major, its own, and to be written in place."""
         with graph_lock:
@@ -150,6 +156,8 @@ class Memory:
     def advance(self, base: LazyBuffer) -> None:
         """Takes a new version, and remembers the write if it is still to be executed."""
         note_assign(base)
+        if TRACING.written is not None:
+            TRACING.written.append(self)
         Clock.now += 1
         self.written = Clock.now
         self._end()

@@ -35,10 +35,12 @@ class Tracing(local):
     Attributes:
       unknown: the placeholders of all traces that are going on, one within another.
       what: what calls the innermost function, for messages.
+      written: the memories to which the innermost function wrote in place; None outside of any.
     """
 
     unknown: tuple[LazyBuffer, ...] = ()
     what = ""
+    written: list[object] | None = None
 
 
 TRACING = Tracing()

@@ -54,6 +54,8 @@ def check_places(x: A, axis: int, index: A, what: str) -> None:
 def gather(x: A, dim: int, index: A) -> A:
     """One element for each element of ``index``: its own place, with the position along ``dim`` replaced.
 
+    A position outside of the axis reads as 0; none counts from the end.
+
     Raises:
       ValueError: if the index has another number of axes, or is larger than this tensor along other axes.
       TypeError: if the index holds no integers.

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
-from tg_lazy.graph.isolate import bases_first, depending
+from tg_lazy.graph.isolate import bases_first, within
 from tg_lazy.ops import ALU
 from tg_shape import ShapeTracker, View, prod, sint, upper
 
@@ -85,7 +85,7 @@ class Batch:
           parameters: what stands in it for what changes from step to step.
         """
         order = bases_first(outputs)
-        body = depending(order, parameters)
+        body = within(order, parameters)
         borders = [src.base for node in order if node in body for src in node.srcs]
         inner = Batch(self.size)
         for node in (*borders, *(output.base for output in outputs)):

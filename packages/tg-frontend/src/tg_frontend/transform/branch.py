@@ -86,6 +86,7 @@ class _Way:
 
     def __init__(self, function: Callable[..., Any], operands: Any, args: Sequence[tuple[str, Tensor]]) -> None:
         self._function, self._operands = function, operands
+        self._device = args[0][1].device if args else None
         self.given = placeholders([(tensor._ints(), tensor) for _, tensor in args])
         there = there_now()
         for tensor in self.given:
@@ -93,13 +94,13 @@ class _Way:
         self.form = trace(_WHAT, function, rebuild(operands, self.given), self.given)
         found = leaves(self.form, "result")
         self.names = [name for name, _ in found]
-        self.outs = [tensor_of(value, name, _WHAT, args[0][1].device if args else None) for name, value in found]
+        self.outs = [tensor_of(value, name, _WHAT, self._device) for name, value in found]
         self.closed = closed_over(self.outs, self.given, there) if MODE.recording else []
 
     def again(self, args: Sequence[Tensor]) -> list[Tensor]:
         """The leaves of what the function returns for other tensors."""
         result = self._function(*rebuild(self._operands, args))
-        return [tensor_of(value, name, _WHAT, args[0].device) for name, value in leaves(result, "result")]
+        return [tensor_of(value, name, _WHAT, self._device) for name, value in leaves(result, "result")]
 
 
 def _check_alike(true: _Way, false: _Way) -> None:

@@ -132,8 +132,8 @@ class _Traced:
             raise TypeError(f"scan: the function returns a carry and what is kept of a step, got {form(result)}")
         self.carry_out = next_carry("scan", init, result[0], self.carry_in)
         self.y_form = result[1]
-        device = given[0].device if given else None
-        self.y_out = [tensor_of(value, name, "scan", device) for name, value in leaves(result[1], "y")]
+        self._device = given[0].device if given else None
+        self.y_out = [tensor_of(value, name, "scan", self._device) for name, value in leaves(result[1], "y")]
         if given:
             same_device("scan", [("the carry", given[0]), *((f"y[{i}]", y) for i, y in enumerate(self.y_out))])
         self.closed: list[Tensor] = []
@@ -144,7 +144,7 @@ class _Traced:
         """What the function returns for other tensors: the leaves of the carry and of the rest."""
         new, y = self._f(rebuild(self._init, carry), rebuild(self._xs, x))
         out = next_carry("scan", self._init, new, carry)
-        return [*out, *(tensor_of(value, name, "scan", carry[0].device) for name, value in leaves(y, "y"))]
+        return [*out, *(tensor_of(value, name, "scan", self._device) for name, value in leaves(y, "y"))]
 
     def steps(self) -> Steps:
         """It in nodes."""
@@ -153,6 +153,8 @@ class _Traced:
 
     def run(self, start: Sequence[Tensor], through: Sequence[Tensor], count: int) -> tuple[list[Tensor], list[Tensor]]:
         """The last carry and the stacked rest."""
+        if not self.carry_out and not self.y_out:
+            return [], []
         init, xs = [tensor.lazydata for tensor in start], [tensor.lazydata for tensor in through]
         parents = [tensor for tensor in (*start, *through) if tensor.dtype.kind == "float"]
         parents += self.closed

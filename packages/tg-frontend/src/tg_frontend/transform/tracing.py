@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from tg_lazy import LazyBuffer, Ops
+from tg_lazy import LazyBuffer
 
 from ..autograd.differentiation import Switch, operands, operands_first
-from ..memory.realization import TRACING, Moves, live, unfinished_assigns
+from ..memory.realization import TRACING, Moves, live
 from ..ops.streams import DRAWING
 from ..tensor import Tensor
 from .tree import form, leaves, tensor_of
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from ..memory.home import Memory
+
 
 def name_of(function: Any) -> str:
     """The name of a function, for messages."""
@@ -24,11 +26,18 @@ def name_of(function: Any) -> str:
 
 
 def placeholders(like: Sequence[tuple[tuple[int, ...], Tensor]]) -> list[Tensor]:
-    """Tensors without a value, each of a shape and of the dtype and device of a tensor."""
+    """Tensors without a value, each of a shape and of the dtype and device of a tensor.
+
+    A gradient may be wanted of those that are floats, also through what is written in place.
+    """
     out = []
     for shape, tensor in like:
         lazy = LazyBuffer.empty(shape, tensor.dtype, tensor.device)
-        out.append(Tensor._wrap(lazy, None if tensor.dtype.kind == "float" else False))
+        floating = tensor.dtype.kind == "float"
+        place = Tensor._wrap(lazy, None if floating else False)
+        if floating:
+            place._parameter = True
+        out.append(place)
     return out
 
 
@@ -45,14 +54,14 @@ def trace(what: str, function: Callable[..., Any], args: Sequence[Any], given: S
       RuntimeError: if it asks for a value, draws random numbers, or writes in place to what was there before.
     """
     unknown = (*TRACING.unknown, *(tensor.lazydata for tensor in given))
-    before = set(unfinished_assigns())
-    undo = _undo()
+    before, outer = _Before(), TRACING.written
     drawn: list[LazyBuffer] = []
+    written: list[Memory] = []
     try:
         with ExitStack() as stack:
             for owner, name, value in (
-                (TRACING, "unknown", unknown), (TRACING, "what", what), (DRAWING, "into", drawn),
-                (DRAWING, "again", None),
+                (TRACING, "unknown", unknown), (TRACING, "what", what), (TRACING, "written", written),
+                (DRAWING, "into", drawn), (DRAWING, "again", None),
             ):  # fmt: skip
                 stack.enter_context(Switch(owner, name, value))
             result = function(*args)
@@ -61,49 +70,51 @@ def trace(what: str, function: Callable[..., Any], args: Sequence[Any], given: S
                 f"{what}: the function draws random numbers, which would be the same ones in every step: draw them "
                 "before, and pass them step by step"
             )
-        for node in unfinished_assigns():
-            if node not in before and _outside(node):
+        for memory in written:
+            if before.had(memory):
                 raise RuntimeError(
-                    f"{what}: the function writes in place to a tensor of shape {node.shape} that was there before: "
-                    "return the new value"
+                    f"{what}: the function writes in place to a tensor of shape {memory.root.shape} that was there "
+                    "before: return the new value"
                 )
     except BaseException:
-        undo()
+        before.restore()
         raise
     finally:
         origin = _origin(function)
         for tensor in given:  # of what the function leaves elsewhere nobody can ask for a value
             tensor.lazydata.stale = origin
+    if outer is not None:
+        outer += written
     return result
 
 
-def _undo() -> Callable[[], None]:
-    """What gives every tensor of now the memory that it has now, whatever was assigned to it since."""
-    seen: list[Any] = [(t, t._lazy, t._home, t._place) for t in live() if isinstance(t, Tensor)]
-    homes = {id(home): (home, home.root, home.base, home.direct) for *_, home, _ in seen if home is not None}
+class _Before:
+    """Every tensor of now, and the memory that it has now."""
 
-    def undo() -> None:
-        for home, root, base, direct in homes.values():
+    def __init__(self) -> None:
+        self._seen: list[Any] = [(t, t._lazy, t._home, t._place) for t in live() if isinstance(t, Tensor)]
+        self._homes = {
+            id(home): (home, home.root, home.base, home.direct) for *_, home, _ in self._seen if home is not None
+        }  # fmt: skip
+
+    def had(self, memory: Memory) -> bool:
+        """Whether a memory is one of these tensors', or was made for one of them since."""
+        return id(memory) in self._homes or any(memory.holds(tensor._home) for tensor, *_ in self._seen)
+
+    def restore(self) -> None:
+        """Gives every tensor the memory that it had, whatever was assigned to it since."""
+        for home, root, base, direct in self._homes.values():
             if home.base is not base:
                 home.root, home.base, home.direct = root, base, direct
-        for tensor, lazy, home, place in seen:
+        for tensor, lazy, home, place in self._seen:
             if tensor._home is not home or (home is not None and tensor._lazy is not lazy):
                 tensor._lazy, tensor._home, tensor._place = lazy, home, place
         Moves.number += 1
-
-    return undo
 
 
 def _origin(function: Any) -> tuple[str, int]:
     code = getattr(function, "__code__", None)
     return ("a function", 0) if code is None else (code.co_filename, code.co_firstlineno)
-
-
-def _outside(node: LazyBuffer) -> bool:
-    """Whether an assignment overwrites memory that is there, or a placeholder's."""
-    while node.op is Ops.ASSIGN:
-        node = node.srcs[0].base
-    return node.is_realized or node in TRACING.unknown or node.op is Ops.EMPTY
 
 
 def closed_over(results: Sequence[Tensor], given: Sequence[Tensor], there: dict[int, Any]) -> list[Tensor]:

@@ -63,6 +63,36 @@ def depending(order: Iterable[LazyBuffer], on: Iterable[LazyBuffer]) -> set[Lazy
     return found
 
 
+def within(order: Sequence[LazyBuffer], parameters: Iterable[LazyBuffer]) -> set[LazyBuffer]:
+    """Those of the bases, given after their operands, that a part computes anew for other values of ``parameters``.
+
+    These are what depends on them, and with it what it writes in place: memory that is not there yet, of which the part
+    makes its own, so that it finds the same in it each time; and updates, which are nothing without the memory.
+    """
+    parameters = list(parameters)
+    found = depending(order, parameters)
+    while more := _written(order, found):
+        parameters += more
+        found = depending(order, parameters)
+    return found
+
+
+def _written(order: Sequence[LazyBuffer], inside: set[LazyBuffer]) -> list[LazyBuffer]:
+    """What is not among the bases and is a part of what they write in place: versions of memory, and updates."""
+    found: dict[LazyBuffer, None] = {}
+    for node in order:
+        if node.op is not Ops.ASSIGN or node not in inside:
+            continue
+        versions = [node.srcs[0].base]
+        while versions[-1] not in inside and versions[-1].op in (Ops.ASSIGN, Ops.BUFFER_VIEW):
+            versions.append(versions[-1].srcs[0].base)
+        if versions[-1].op is not Ops.BUFFER:
+            found.update(dict.fromkeys(versions))
+        if node.srcs[1].op is Ops.UPDATE:
+            found[node.srcs[1]] = None
+    return [node for node in found if node not in inside]
+
+
 def _remembered(order: Iterable[LazyBuffer]) -> set[LazyBuffer]:
     """Those of the bases that are not made of constants alone."""
     found: set[LazyBuffer] = set()
@@ -101,10 +131,10 @@ def isolate(outputs: Sequence[LazyBuffer], parameters: Sequence[LazyBuffer], tim
       times: how often it is going to be computed.
 
     Raises:
-      ValueError: if memory from outside of the part, or a parameter, is written in it, or a size is symbolic.
+      ValueError: if memory that is there, or a parameter, is written in it, or a size is symbolic.
     """
     order = bases_first(outputs)
-    inside = depending(order, parameters)
+    inside = within(order, parameters)
     outside = _remembered(order)
     copies = _copies(order, inside, outside) if times >= OFTEN else {}
     of: dict[LazyBuffer, LazyBuffer] = {}
@@ -116,8 +146,8 @@ def isolate(outputs: Sequence[LazyBuffer], parameters: Sequence[LazyBuffer], tim
             captured.append(node)
         return of[node]
 
-    own = tuple(LazyBuffer.empty(node.shape, node.dtype, node.device) for node in parameters)
-    of.update(zip(parameters, own, strict=True))
+    places = tuple(LazyBuffer.empty(node.shape, node.dtype, node.device) for node in parameters)
+    of.update(zip(parameters, places, strict=True))
 
     def operand(node: LazyBuffer, src: LazyBuffer) -> LazyBuffer:
         copy = copies.get((node, src))
@@ -143,4 +173,4 @@ def isolate(outputs: Sequence[LazyBuffer], parameters: Sequence[LazyBuffer], tim
         new = seen(output)
         given = new.op in MEMORY and new.op not in _NEW
         wanted[new.clone() if new.base is not new or new.op in LEAVES or given or new in wanted else new] = None
-    return Isolated(own, tuple(captured), tuple(of[node] for node in captured), tuple(wanted))
+    return Isolated(places, tuple(captured), tuple(of[node] for node in captured), tuple(wanted))
