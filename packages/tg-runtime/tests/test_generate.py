@@ -66,7 +66,7 @@ def test_a_plan_that_failed_is_told_again_by_the_next_process(monkeypatch: pytes
     with Context(DEV="NULL:CL", CCACHE=1, FALLBACK=1):
         monkeypatch.setattr("tg_codegen.compile.heuristic", heuristic)
         told = [make_spec(Device["NULL"], ast).fallback for _ in range(2)]
-        assert told == ["RuntimeError: nothing is fast"] * 2
+        assert told == ["RuntimeError: nothing is fast\nactions: none"] * 2
         monkeypatch.undo()
         assert not make_spec(Device["NULL"], ast).fallback
 
