@@ -345,13 +345,16 @@ def blocks(rows: int, panels: int, runs: int, gap: int = 0) -> LazyOp:
     return A.sink((A.store(0, ST((rows, panels, 1, 1, 16, 1)), total),), sizes)
 
 
-@pytest.mark.parametrize("rows", [1, 6, 11])
-def test_sums_inside_a_sum_from_where_their_operand_lies(rows: int) -> None:
+@pytest.mark.parametrize(("rows", "copies"), [(1, 8), (6, 6 * 8), (8, 8), (11, 8)])
+def test_sums_inside_a_sum_from_where_their_operand_lies(rows: int, copies: int) -> None:
+    """So many rows that none waits for its sum have their products side by side, those of fewer are unrolled."""
     panels, runs = 3, 5
     sink = emit_nest(planned(blocks(rows, panels, runs), WIDE), WIDE)
     assert {u.arg.name for u in matrices(sink)} == {"vpdpbusd.turned"}
     assert not [u for u in sink.toposort() if u.op is UOps.SCRATCH], "nothing is packed"
-    assert [u for u in sink.toposort() if u.op is UOps.PREFETCH], "but fetched before it is wanted"
+    assert len(matrices(sink)) == copies
+    ahead = [u for u in sink.toposort() if u.op is UOps.PREFETCH]
+    assert bool(ahead) is (rows in (1, 11)), "fetched before it is wanted, where rows do not share it"
     rng = np.random.default_rng(0)
     x = rng.integers(-128, 128, (rows, runs, 8, 4)).astype(np.int8)
     w = rng.integers(0, 256, (panels, runs, 8, 16, 4)).astype(np.uint8)

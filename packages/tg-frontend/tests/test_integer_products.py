@@ -58,10 +58,11 @@ def test_products(name: str) -> None:
     parts = [some(kind, outputs, 3, outputs) for outputs in (32, 16)]
     weight = IntegerWeight([digits(kind, packed) for packed in parts])
     x = np.random.default_rng(1).normal(size=(2, 3 * kind.elements)).astype(np.float32)
-    got = weight(rounded(Tensor(x), weight.run)).numpy()
     every = np.concatenate([decoded(kind, packed) for packed in parts]).astype(np.float64)
     most = np.abs(x).max() * 2.0**-16 * np.abs(every).sum(1)  # half a step for each term
-    assert np.all(np.abs(got - x.astype(np.float64) @ every.T) < most)
+    for room in (None, Tensor.empty(*weight.room_shape, dtype="uint8")):
+        got = weight(rounded(Tensor(x), weight.run), room).numpy()
+        assert np.all(np.abs(got - x.astype(np.float64) @ every.T) < most)
 
 
 def test_rows_at_the_rim() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tg_frontend import Tensor, nn
-from tg_frontend.language import LanguageModel, Sampler
+from tg_frontend.language import LanguageModel, Sampler, decoder
 from tg_frontend.language.description import describe
 from tg_frontend.text.bytepairs import ALPHABET
 
@@ -196,6 +196,30 @@ def test_logits(case: str, tmp_path: Path) -> None:
     for length in (37, 38, 39, 40, 43):  # 32 rows at once and a piece that is filled up; single ones, recorded; three
         np.testing.assert_allclose(model.logits(tokens[:length]), want[length - 1], atol=2e-5 * scale, rtol=1e-4)
     assert model.tokens == tokens
+
+
+@pytest.mark.parametrize("case", ["llama", "gemma2"])
+def test_attention_of_many_rows_is_done_in_blocks(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoder, "BLOCK", 8)
+    metadata, state = file_of(case, tmp_path / "m.gguf")
+    tokens = [int(t) for t in np.random.default_rng(5).integers(0, VOCABULARY, 43)]
+    want = reference(metadata, state, tokens)
+    model = model_of(tmp_path / "m.gguf", cache_dtype="float32")
+    for length in (3, 35, 40):  # from 0 and from 3 on, and a piece that is filled up
+        got = model.logits(tokens[:length])
+        np.testing.assert_allclose(got, want[length - 1], atol=2e-5 * np.abs(want).max(), rtol=1e-4)
+
+
+def test_pieces_of_a_prompt_are_not_much_larger_than_what_is_left() -> None:
+    model = LanguageModel.__new__(LanguageModel)
+    model.context = 2048
+    for left in range(1, 2049):
+        place, computed = 0, 0
+        while place < left:
+            rows, count = model._piece(place, left - place)
+            assert 1 <= count <= rows and place + rows <= model.context
+            place, computed = place + count, computed + rows
+        assert place == left and computed - left <= 128
 
 
 @pytest.mark.parametrize("case", ["llama", "mistral"])

@@ -602,3 +602,28 @@ def test_a_state_is_computed_once_an_iteration(machine: Any, rng: Any) -> None:
     for _ in range(3):
         state = weights.alu(Ops.MUL, wide(state, weights)).reduce(Ops.ADD, (1,)).reshape((1, 301))
         assert len(machine.run(scalar(state, Ops.MUL, 2).contiguous(), scalar(state, Ops.ADD, 1).contiguous())) == 1
+
+
+@pytest.mark.parametrize(("axis", "block_sums", "dtype", "count"), [
+    (2, True, "int32", 1),  # both factors differ from block to block
+    (2, False, "int32", 2),  # the target has no instructions for integers
+    (2, True, "float32", 2),
+    (1, True, "int32", 2),  # columns of a product: the left factor would be read anew for each
+    (0, True, "int32", 2),
+])  # fmt: skip
+def test_integers_in_blocks_with_scales_are_one_kernel(
+    machine: Any, rng: Any, monkeypatch: pytest.MonkeyPatch, axis: int, block_sums: bool, dtype: str, count: int
+) -> None:
+    """Sums of scaled products of blocks: what quantised weights are multiplied by."""
+    monkeypatch.setitem(LIMITS, "TINY", Limits(block_sums=block_sums, serial_elements=64))
+    rows, columns, blocks, terms = 6, 5, 4, 32
+    v, w = rng.integers(-9, 9, (rows, blocks, terms)), rng.integers(-9, 9, (columns, blocks, terms))
+    scale = normal(rng, rows, columns, blocks)
+    whole = (rows, columns, blocks, terms)
+    left, right = (machine.buffer(x.astype(dtype), "TINY") for x in (v, w))
+    left = left.reshape((rows, 1, blocks, terms)).expand(whole)
+    right = right.reshape((1, columns, blocks, terms)).expand(whole)
+    sums = left.alu(Ops.MUL, right).reduce(Ops.ADD, (3,)).reshape((rows, columns, blocks)).cast(dtypes.float32)
+    out = sums.alu(Ops.MUL, machine.buffer(scale, "TINY")).reduce(Ops.ADD, (axis,))
+    expected = (np.einsum("mrk,nrk->mnr", v, w) * scale).sum(axis, keepdims=True)
+    assert kernels(machine, out, expected) == count

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tg_dtype import DType, dtypes
+from tg_lazy.cost import limits_of
 from tg_shape import Variable, sint
 
 from ..files.gguf.digits import Digits
@@ -13,6 +15,9 @@ from ..tensor import Tensor
 from .description import Description
 from .integers import OUTPUTS, IntegerWeight, rounded
 from .rotary import rotate, tables
+
+BLOCK = 256
+"""Rows whose attention is computed together: scores are computed as far as the last one sees, for all of them."""
 
 
 class Weights:
@@ -24,13 +29,13 @@ class Weights:
 
     def __init__(self, tensors: Mapping[str, Tensor], digits: Mapping[str, Digits] = {}) -> None:
         self.tensors, self.digits = tensors, digits
-        self._rooms: dict[tuple[int, int], Tensor] = {}
+        self._rooms: dict[tuple[int, ...], Tensor] = {}
 
-    def room(self, outputs: int, inputs: int, device: str) -> Tensor:
-        """Memory for an unpacked weight, one for all of a shape."""
-        if (outputs, inputs) not in self._rooms:
-            self._rooms[outputs, inputs] = Tensor.empty(outputs, inputs, device=device)
-        return self._rooms[outputs, inputs]
+    def room(self, shape: tuple[int, ...], dtype: DType, device: str) -> Tensor:
+        """Memory for an unpacked weight, one for all of a shape; a dtype has shapes of its own."""
+        if shape not in self._rooms:
+            self._rooms[shape] = Tensor.empty(*shape, dtype=dtype, device=device)
+        return self._rooms[shape]
 
     def __call__(self, name: str, *shape: int) -> Tensor:
         found = self.maybe(name, *shape)
@@ -58,7 +63,7 @@ class Product:
         self.weight = weights(f"{name}.weight", outputs, inputs)
         self.bias = weights.maybe(f"{name}.bias", outputs)
         self.digits = weights.digits.get(f"{name}.weight")
-        self.room = weights.room(outputs, inputs, self.weight.device)
+        self.room = weights.room((outputs, inputs), dtypes.float32, self.weight.device)
 
     def __call__(self, x: Tensor) -> Tensor:
         if x.shape[0] == 1:
@@ -75,24 +80,34 @@ class Product:
 class Products:
     """Products of the same rows: in integers those whose weights are given so, the like of them together."""
 
-    def __init__(self, *products: Product) -> None:
+    def __init__(self, weights: Weights, *products: Product) -> None:
         self.products = products
         like: dict[tuple[int, ...], list[int]] = {}
         for i, product in enumerate(products):
             if product.digits is not None and product.outputs % OUTPUTS == 0:
                 like.setdefault(product.digits.sort, []).append(i)
         self.together = [(members, IntegerWeight([_digits(products[i]) for i in members])) for members in like.values()]
+        device = products[0].weight.device
+        self.rooms = [weights.room(weight.room_shape, dtypes.uint8, device) for _, weight in self.together]
 
     def __call__(self, x: Tensor) -> list[Tensor]:
         """The product with each of the weights, shape (rows, outputs)."""
         out: dict[int, Tensor] = {}
-        if x.shape[0] == 1:
-            runs = {weight.run for _, weight in self.together}
-            rows = {run: rounded(x, run) for run in runs}
-            for members, weight in self.together:
-                every = weight(rows[weight.run]).split([self.products[i].outputs for i in members], dim=1)
-                out |= {i: self.products[i].biased(part) for i, part in zip(members, every, strict=True)}
+        for (members, _), whole in zip(self.together, self._in_integers(x), strict=False):
+            every = whole.split([self.products[i].outputs for i in members], dim=1)
+            out |= {i: self.products[i].biased(part) for i, part in zip(members, every, strict=True)}
         return [out[i] if i in out else product(x) for i, product in enumerate(self.products)]
+
+    def _in_integers(self, x: Tensor) -> list[Tensor]:
+        """Products with the weights that are together; of many rows none where a device has no instructions for it."""
+        many = x.shape[0] != 1
+        if many and not limits_of(x.device).block_sums:
+            return []
+        rows = {run: rounded(x, run) for run in {weight.run for _, weight in self.together}}
+        return [
+            weight(rows[weight.run], room if many else None)
+            for (_, weight), room in zip(self.together, self.rooms, strict=True)
+        ]
 
 
 def _digits(product: Product) -> Digits:
@@ -147,11 +162,12 @@ class Attention:
         name = f"blk.{layer}.attn_"
         self.shape, self.windowed = shape, shape.sees_window(layer)
         self.qkv = Products(
+            weights,
             Product(weights, f"{name}q", shape.heads * shape.head, shape.width),
             Product(weights, f"{name}k", shape.groups * shape.head, shape.width),
             Product(weights, f"{name}v", shape.groups * shape.value, shape.width),
         )
-        self.out = Products(Product(weights, f"{name}output", shape.width, shape.heads * shape.value))
+        self.out = Products(weights, Product(weights, f"{name}output", shape.width, shape.heads * shape.value))
         self.q_norm = weights.maybe(f"{name}q_norm.weight", shape.head)
         self.k_norm = weights.maybe(f"{name}k_norm.weight", shape.head)
 
@@ -159,24 +175,43 @@ class Attention:
         q, k, v = self._projected(x, last)
         self._remember(k, v, keys, values, place)
         shape, wanted = self.shape, place if last is None else place.only(last)
-        rows, held = wanted.rows, wanted.start + wanted.rows
-        q = normed(q.reshape(rows, shape.heads, shape.head), self.q_norm, shape.epsilon)
+        q = normed(q.reshape(wanted.rows, shape.heads, shape.head), self.q_norm, shape.epsilon)
         q = rotate(q, *wanted.tables[self.windowed], shape.family.interleaved)
+        held = wanted.start + wanted.rows
+        keys, values = keys[:, :held].float(), values[:, :held].float()
+        if wanted.rows > 1:  # each of which would convert them anew
+            keys.realize(values)
+        if wanted.rows <= BLOCK:
+            return self.out(self._attended(q, keys, values, wanted.start))[0]
+        mixed = Tensor.empty(wanted.rows, shape.heads * shape.value, device=x.device)
+        for first in range(0, wanted.rows, BLOCK):
+            start, end = wanted.start + first, wanted.start + first + BLOCK
+            block = self._attended(q[first : first + BLOCK], keys[:, :end], values[:, :end], start)
+            mixed[first : first + BLOCK].assign(block).realize()
+        return self.out(mixed)[0]
+
+    def _attended(self, q: Tensor, keys: Tensor, values: Tensor, start: sint) -> Tensor:
+        """What rows find among keys and values, shape (rows, heads * value).
+
+        Args:
+          q: queries, shape (rows, heads, head).
+          keys: shape (groups, positions, head), up to that of the last row.
+          values: shape (groups, positions, value).
+          start: position of the first row.
+        """
+        shape, rows = self.shape, int(q.shape[0])
         # (groups, heads of a group * rows, head): each group's keys are read once for all of its heads
         each = shape.heads // shape.groups
         q = q.reshape(rows, shape.groups, each, shape.head).permute(1, 2, 0, 3).reshape(shape.groups, -1, shape.head)
-        scores = q @ keys[:, :held].float().transpose(1, 2) * shape.attention_scale
-        scores = capped(scores, shape.attention_cap)
-        weights = self._masked(scores, wanted).softmax(-1)
-        mixed = (weights @ values[:, :held].float()).reshape(shape.groups, each, rows, shape.value)
-        return self.out(mixed.permute(2, 0, 1, 3).reshape(rows, -1))[0]
+        scores = capped(q @ keys.transpose(1, 2) * shape.attention_scale, shape.attention_cap)
+        weights = self._masked(scores, start, rows).softmax(-1)
+        mixed = (weights @ values).reshape(shape.groups, each, rows, shape.value)
+        return mixed.permute(2, 0, 1, 3).reshape(rows, -1)
 
     def _projected(self, x: Tensor, last: Variable | None) -> list[Tensor]:
         """Queries, keys and values of the rows, or the queries of one alone."""
-        if last is None:
-            return self.qkv(x)
-        q, k, v = self.qkv.products
-        return [q(x[last : last + 1]), k(x), v(x)]
+        q, k, v = self.qkv(x)
+        return [q if last is None else q[last : last + 1], k, v]
 
     def _remember(self, k: Tensor, v: Tensor, keys: Tensor, values: Tensor, place: Place) -> None:
         """Writes the rows' keys and values into the cache."""
@@ -187,18 +222,19 @@ class Attention:
         keys[:, start:end].assign(k.transpose(0, 1).cast(keys.dtype)).realize()
         values[:, start:end].assign(v.transpose(0, 1).cast(values.dtype)).realize()
 
-    def _masked(self, scores: Tensor, place: Place) -> Tensor:
+    def _masked(self, scores: Tensor, start: sint, count: int) -> Tensor:
         """Scores without those of positions that a row may not see: later ones, and those before its window.
 
         Args:
           scores: shape (groups, heads of a group * rows, positions).
-          place: of the rows.
+          start: position of the first row.
+          count: of rows.
         """
-        if place.rows == 1 and not self.windowed:
+        if count == 1 and not self.windowed:
             return scores
-        device, end = scores.device, place.start + place.rows
-        rows = Tensor.arange(place.rows, device=device).repeat(int(scores.shape[1]) // place.rows)
-        row = rows.unsqueeze(1) + place.start
+        device, end = scores.device, start + count
+        rows = Tensor.arange(count, device=device).repeat(int(scores.shape[1]) // count)
+        row = rows.unsqueeze(1) + start
         column = Tensor.arange(end, device=device).unsqueeze(0)
         seen = column <= row
         if self.windowed:
@@ -217,8 +253,9 @@ class Layer:
         self.norm = weights(f"{name}ffn_norm.weight", width)
         self.after_attention = weights.maybe(f"{name}post_attention_norm.weight", width)
         self.after = weights.maybe(f"{name}post_ffw_norm.weight", width)
-        self.gate_up = Products(*(Product(weights, f"{name}ffn_{part}", shape.inner, width) for part in ("gate", "up")))
-        self.down = Products(Product(weights, f"{name}ffn_down", width, shape.inner))
+        gate_up = (Product(weights, f"{name}ffn_{part}", shape.inner, width) for part in ("gate", "up"))
+        self.gate_up = Products(weights, *gate_up)
+        self.down = Products(weights, Product(weights, f"{name}ffn_down", width, shape.inner))
 
     def __call__(self, x: Tensor, keys: Tensor, values: Tensor, place: Place, last: Variable | None = None) -> Tensor:
         """The rows, or the one of ``last`` alone."""
@@ -259,7 +296,7 @@ class Decoder:
         self.layers = [Layer(weights, shape, layer) for layer in range(shape.layers)]
         self.norm = weights("output_norm.weight", shape.width)
         name = "output" if "output.weight" in tensors else "token_embd"
-        self.head = Products(Product(weights, name, self.vocabulary, shape.width))
+        self.head = Products(weights, Product(weights, name, self.vocabulary, shape.width))
         slower = weights.maybe("rope_freqs.weight", shape.rotation.width // 2)
         by = None if slower is None else [float(str(value)) for value in slower.tolist()]
         whole = tables(shape.rotation, positions, by, device)

@@ -4,6 +4,9 @@ Rows are rounded in runs, each with a scale of its own: its greatest magnitude b
 of 8 bits, ``256 * high + low``, each of which is multiplied with the weights; a run's products are summed exactly, in
 32 bits, and only then is the sum scaled. Weights are put in order once, as processors' dot products of short vectors
 read them: of 16 outputs each four digits side by side (``vpdpbusd``, AVX-512 VNNI).
+
+Of 4 bits, two digits share a byte. A single row, which waits for memory, parts them as it reads them; many rows would
+do so many times, and have them parted once for each product.
 """
 
 from __future__ import annotations
@@ -52,11 +55,12 @@ def rounded(x: Tensor, run: int) -> Rounded:
     numbers = (runs * (greatest > LEAST).where(LARGEST / greatest, 0.0)).round().cast("int32")
     high = (numbers + BASE // 2) >> 8  # the nearest multiple of the base, so that what is left has a sign
     low = numbers - (high << 8)
+    high, low = high.cast("int8"), low.cast("int8")
+    high.realize(low, greatest)  # what follows reads two bytes of each number, not four
     scale = greatest.squeeze(-1) / LARGEST
-    total = numbers.sum(-1, dtype="int32").float() * scale
-    found = Rounded(high.cast("int8"), low.cast("int8"), scale, total)
-    found.high.realize(found.low, scale, total)
-    return found
+    total = (high.sum(-1, dtype="int32") * BASE + low.sum(-1, dtype="int32")).float() * scale
+    scale.realize(total)
+    return Rounded(high, low, scale, total)
 
 
 class IntegerWeight:
@@ -97,10 +101,22 @@ class IntegerWeight:
         x = x.permute(0, 2, 3, 4, 1, 5)
         return x[:, :, 0] if halves == 1 else x[:, :, 0] | (x[:, :, 1] << 4)
 
-    def __call__(self, x: Rounded) -> Tensor:
-        """Products with each of the weights, shape (rows, outputs)."""
+    @property
+    def room_shape(self) -> tuple[int, ...]:
+        """That of the digits with a byte each: (panels, runs, groups of four, outputs of a panel, 4)."""
+        return self.outputs // OUTPUTS, self.runs, self.run // DEPTH, OUTPUTS, DEPTH
+
+    def __call__(self, x: Rounded, room: Tensor | None = None) -> Tensor:
+        """Products with each of the weights, shape (rows, outputs).
+
+        Args:
+          x: the rows.
+          room: memory for digits, uint8 of ``room_shape``; it is another weight's afterwards.
+        """
         rows = int(x.scale.shape[0])
         digits = self.values if self.bits == 8 else (self.values & 15).stack(self.values >> 4, dim=2)
+        if room is not None and self.bits != 8:
+            digits = room.assign(digits.reshape(*self.room_shape)).realize()
         shape = [int(size) for size in digits.shape[2:-2]]  # of a run, without the four that are side by side
         within = (*range(3, 3 + len(shape)), 4 + len(shape))
         high, low = (
@@ -114,4 +130,5 @@ class IntegerWeight:
             terms = (scaled - self.zero * total if self.zero else scaled) * self.scale.float()
         else:
             terms = scaled * self.scale.float() + total * self.least.float()
-        return terms.sum(2).reshape(rows, self.outputs)
+        out = terms.sum(2).reshape(rows, self.outputs)
+        return out if room is None else out.realize()

@@ -22,8 +22,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .sampling import Floats
 
-_ROWS = (256, 32)
-"""How many tokens of a prompt go through the layers at once, besides single ones."""
+_ROWS = ((1024, 897), (256, 128), (32, 3))
+"""How many tokens of a prompt go through the layers at once, besides single ones, and of how many at the least.
+
+Weights are unpacked once for all of them. The more there are, the fewer of them may be there to fill them up.
+"""
 
 
 def _common(first: list[int], second: list[int]) -> int:
@@ -38,7 +41,7 @@ class LanguageModel:
     """A transformer with its cache of keys and values.
 
     The cache remembers which tokens it holds: what a new prompt has in common with them from the beginning on is not
-    computed again. A step is recorded by ``TinyJit`` for each number of rows (1, 32, 256), with the position as a
+    computed again. A step is recorded by ``TinyJit`` for each number of rows (1, 32, 256, 1024), with the position as a
     variable.
 
     Attributes:
@@ -154,7 +157,7 @@ class LanguageModel:
 
     def _piece(self, place: int, left: int) -> tuple[int, int]:
         """How many rows are computed next, and how many of them are tokens: the last piece may be filled up."""
-        for rows, least in ((_ROWS[0], _ROWS[0] // 2), (_ROWS[1], 3)):
+        for rows, least in _ROWS:
             if left >= least and place + rows <= self.context:
                 return rows, min(rows, left)
         return 1, 1
@@ -236,11 +239,12 @@ def load(
       context: see :class:`LanguageModel`.
       cache_dtype: likewise.
       device: likewise.
-      activations: what a single row is multiplied with weights as. ``float32``; or ``int16``: rounded to 16 bits in
-        runs of 16 or 32, each with a scale of its own, the products being summed in integers. That is two to three
-        times as fast where the processor has AVX-512 VNNI, and slower elsewhere; the likeliest token is another one for
-        less than one token in a hundred. Weights of the quantisations Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K
-        are kept a second time for it, in another order; all others are multiplied as float32 is.
+      activations: what rows are multiplied with weights as. ``float32``; or ``int16``: rounded to 16 bits in runs of 16
+        or 32, each with a scale of its own, the products being summed in integers (of prompts only where the device has
+        instructions that multiply integers, else they are float32). Where the processor has AVX-512 VNNI, tokens come
+        two to three times as fast, and more slowly elsewhere; the likeliest token is another one for less than one
+        token in a hundred. Weights of the quantisations Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K are kept a
+        second time for it, in another order; all others are multiplied as float32 is.
 
     Raises:
       ValueError: if ``activations`` is something else, the file is damaged, or holds no model or tokenizer that is

@@ -175,14 +175,15 @@ class Fusion:
             return "an update reads each of its operands once"
         count = self._work(node)
         heavy = self.facts.contracts(node)
+        block = heavy and self._is_block(node, space, st)
         if st is not None:
             if space is not step.space or step.reductions or not injective(st):
                 return f"a reduction seen through a view that does not walk its {node.size} results row by row"
         elif len(step.reductions) >= limits.stages:
             return f"a kernel holds at most {limits.stages} reductions"
-        if heavy and (space is not step.space or step.reductions):
+        if heavy and (space is not step.space or step.reductions) and not block:
             return f"a contraction ({count} products to {node.size} results) shares a kernel only with what follows it"
-        if step.contraction is not None:
+        if step.contraction is not None and not block:
             return f"a reduction to {node.size} results would wait inside a contraction"
         if space is step.space:
             return ""
@@ -193,6 +194,26 @@ class Fusion:
                 f"(more than {limits.serial_elements}) in one kernel"
             )
         return ""
+
+    def _is_block(self, contraction: Node, space: Space, st: ShapeTracker | None) -> bool:
+        """Whether a kernel may add up what a contraction gives, or what is made of that, block by block.
+
+        Args:
+          contraction: of integers, if it is a block.
+          space: where the terms are evaluated.
+          st: how that sees the contraction, or what is made of it element by element.
+        """
+        around = space.reduction
+        if not limits_of(contraction.device).block_sums or around is None or st is not None:
+            return False
+        seen, own = ([(axis, dim) for axis, dim in enumerate(shape) if dim != 1]
+                     for shape in (space.shape, contraction.shape))
+        if around.arg[0] is not Ops.ADD or [dim for _, dim in seen] != [dim for _, dim in own]:
+            return False
+        added = [mine for (axis, _), (mine, _) in zip(seen, own, strict=True) if axis in around.arg[1]]
+        blocks = [contraction, *(node for node in space.step.reductions if node is not around)]
+        return bool(added) and all(
+            node.shape == contraction.shape and self.facts.gives_blocks(node, added) for node in blocks)
 
     def _work(self, node: Node) -> int:
         return max_size(seen_shape(node.srcs[0]))
@@ -210,7 +231,7 @@ class Fusion:
             if facts.contracts(finished) and (
                 space is not space.step.space or space.step.contraction is not None
                 or not (st is None or injective(st))
-            ):  # fmt: skip
+            ) and not self._is_block(finished, space, st):  # fmt: skip
                 return "it ends the epilogue of a contraction"
         elif len(uses) == 1 and next(iter(uses))[1] is None:
             return ""

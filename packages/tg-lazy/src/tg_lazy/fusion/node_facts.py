@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from tg_dtype import dtypes
 from tg_shape import prod
 
 from ..cost import FLOPS, limits_of
-from ..ops import LEAVES, Ops
+from ..ops import ALU, LEAVES, Ops
 from ..subgraph.graph import Graph
-from ..subgraph.node import Node, seen_shape
+from ..subgraph.node import Edge, Node, seen_shape
 from ..trackers import masked, max_size
 from .step import aligned
 
@@ -85,3 +88,26 @@ class NodeFacts:
         largest = self.largest[source.index] if not source.reason else source.size
         count = max_size(seen_shape(node.srcs[0]))
         return count > 2 * largest > 0 and count > limits_of(node.device).serial_elements
+
+    def gives_blocks(self, node: Node, axes: Iterable[int]) -> bool:
+        """Whether a contraction of integers gives blocks of longer sums, which run over some axes of its results.
+
+        Both factors differ along each of these: all blocks together read what one long contraction would. A factor that
+        does not would be read anew for each block, as a matrix is whose products' columns are added up.
+        """
+        product, st = node.srcs[0]
+        if not dtypes.is_int(node.dtype) or product.op is not Ops.MUL or product.reason or st is not None:
+            return False
+        walked = [self._walked(factor) for factor in product.srcs]
+        return all(axis in axes_of for axis in axes for axes_of in walked)
+
+    def _walked(self, edge: Edge) -> frozenset[int]:
+        """Axes of what an operand shows along which its elements surely are others."""
+        node, st = edge
+        if st is not None:
+            if len(st.views) != 1:
+                return frozenset()
+            return frozenset(axis for axis, stride in enumerate(st.views[0].strides) if stride != 0)
+        if node.op in ALU and not node.reason:
+            return frozenset[int]().union(*(self._walked(src) for src in node.srcs))
+        return frozenset(axis for axis, dim in enumerate(node.shape) if not (isinstance(dim, int) and dim == 1))

@@ -56,19 +56,25 @@ def in_place(nest: Nest, second: Node, columns: Root, terms: Variable, instructi
 def _tile(
     nest: Nest, node: Node, columns: Root, terms: Variable, second: Node, target: Target, lanes: int
 ) -> list[LoopAction]:  # fmt: skip
-    """Lanes along the columns, a few rows in registers, short sums unrolled, panels of columns outermost."""
+    """Lanes along the columns, a few rows in registers, short sums of few rows unrolled, panels of columns outermost.
+
+    A copy adds to the sums of the one before, row by row: where rows are so many that none waits for its sum, an
+    iteration of a loop has them side by side, and copies have them one behind the other.
+    """
     actions: list[LoopAction] = []
     name = nest.of_root(columns.var)[0].name
     actions.append(Mark(name, Kind.VECTOR) if columns.extent == lanes else Split(name, lanes, Kind.VECTOR))
     actions.append(Mark(nest.of_root(terms)[0].name, Kind.CONTRACT))
     output = [r for r in nest.roots.values() if not r.reduce and r.var in node.free and r is not columns]
     rows = [r for r in output if r.var not in second.free and upper(r.extent) > 1]
+    many = 1
     for row in rows[-1:]:
         many = next((n for n in ROWS if isinstance(row.extent, int) and row.extent % n == 0), 1)
         if many > 1:
             axis = nest.of_root(row.var)[0].name
             actions.append(Mark(axis, Kind.UPCAST) if row.extent == many else Split(axis, many, Kind.UPCAST))
-    copies = 1
+    sums = sum(other.arg[1] == node.arg[1] for other in reductions_of(nest))
+    copies = 1 if many * sums < target.cpu.in_flight else UNROLL_MAX
     for root in reversed(node.arg[1]):
         extent = nest.roots[root].extent
         if root != terms and isinstance(extent, int) and 2 <= extent and copies * extent <= UNROLL_MAX:
@@ -80,7 +86,7 @@ def _tile(
         first = nest.axes[0].name == axis
         actions += [] if first else [Outermost(axis)]
         actions += [Mark(axis, Kind.THREAD)] if target.threads > 1 else []
-    return [*actions, *ahead(nest, columns, second, target)]
+    return actions if many > 1 else [*actions, *ahead(nest, columns, second, target)]
 
 
 def ahead(nest: Nest, columns: Root, second: Node, target: Target) -> list[LoopAction]:

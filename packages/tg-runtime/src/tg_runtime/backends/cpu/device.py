@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from tg_codegen import Renderer
 from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.llvm import LLVMRenderer
+from tg_dtype import dtypes
 from tg_lazy.cost import LIMITS, Limits
 
 from ...compilers import clang, llvm
@@ -61,7 +62,8 @@ class CPUDevice(Compiled):
             renderer, compiler = LLVMRenderer(target), llvm.LLVMCompiler(arch, tuned=True)
         else:
             renderer, compiler = ClangRenderer(target), clang.ClangCompiler(arch)
-        LIMITS["CPU"] = Limits(row_bytes=target.l2_bytes).of_threads(target.threads)
+        integers = any(dtypes.is_int(found.acc) for found in renderer.target.matrices)
+        LIMITS["CPU"] = Limits(row_bytes=target.l2_bytes, block_sums=integers).of_threads(target.threads)
         if entry.iface == _QEMU:
             machine = Guest(arch)
             program = functools.partial(GuestProgram, machine)
