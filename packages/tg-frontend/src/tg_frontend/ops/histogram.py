@@ -6,6 +6,7 @@ from math import prod
 
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops
+from tg_lazy.trackers import max_size
 
 from ..array.array import A, Array
 from ..array.axes import iota
@@ -221,8 +222,13 @@ def _summed(weights: Any) -> DType:
 def _counts(place: A, each: A | None, length: int, dtype: DType) -> A:
     """What goes to each position: 1 for each element, or ``each``."""
     at = signed(place, length).lazydata
-    value = LazyBuffer.const(1, dtype, at.shape, at.device) if each is None else each.lazydata
-    return place._value(updated(LazyBuffer.const(0, dtype, (length,), at.device), 0, at, value, Ops.ADD))
+    if each is None:  # a table of narrow numbers takes half of the cache
+        kind = dtypes.int32 if max_size(at.shape) <= dtypes.max(dtypes.int32) else dtype
+        value = LazyBuffer.const(1, kind, at.shape, at.device)
+    else:
+        kind, value = dtype, each.lazydata
+    counts = place._value(updated(LazyBuffer.const(0, kind, (length,), at.device), 0, at, value, Ops.ADD))
+    return counts if kind is dtype else counts.cast(dtype)
 
 
 def _bounds(x: A, bins: int, low: float, high: float, margin: float, what: str) -> tuple[float, float]:
