@@ -12,6 +12,7 @@ from tg_frontend import Tensor, nn
 from tg_frontend.files.gguf.digits import Digits, digits_of
 from tg_frontend.files.gguf.kinds import KINDS, Kind
 from tg_frontend.language import load
+from tg_frontend.language.decoder import Weights
 from tg_frontend.language.integers import IntegerWeight, rounded
 from tg_frontend.text.bytepairs import ALPHABET
 
@@ -116,6 +117,14 @@ def test_models(quantization: str, groups: int, tmp_path: Path) -> None:
         want, got = exact.logits(tokens), integers.logits(tokens)
         np.testing.assert_allclose(got, want, atol=1e-3 * np.abs(want).max(), rtol=0)
         assert np.array_equal(got, want) is (groups == 0), "products of digits are others"
+
+
+def test_weights_of_another_shape() -> None:
+    kind = SORTS["Q4_0"]
+    weights = Weights({}, {"w": digits(kind, some(kind, 16, 3))})
+    assert weights.whole("w", 16, 96) is not None and weights.whole("v", 16, 96) is None
+    with pytest.raises(ValueError, match=r"tensor 'w' has the shape \(16, 96\), not \(16, 64\)"):
+        weights.whole("w", 16, 64)
 
 
 def test_what_activations_there_are(tmp_path: Path) -> None:

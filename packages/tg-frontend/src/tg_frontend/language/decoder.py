@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from tg_dtype import DType, dtypes
 from tg_lazy.cost import limits_of
@@ -46,9 +47,23 @@ class Weights:
     def maybe(self, name: str, *shape: int) -> Tensor | None:
         """The tensor, or None if the file has none of this name."""
         found = self.tensors.get(name)
-        if found is not None and tuple(found.shape) != shape:
-            raise ValueError(f"language model: tensor {name!r} has the shape {tuple(found.shape)}, not {shape}")
-        return None if found is None else found.float()  # fuses into what uses it
+        if found is None:
+            return None
+        _require_shape(name, found._ints(), shape)
+        return found.float()  # fuses into what uses it
+
+    def whole(self, name: str, outputs: int, inputs: int) -> Digits | None:
+        """The whole numbers of a matrix, or None if it is not multiplied in such."""
+        found = self.digits.get(name)
+        if found is not None:
+            rows, runs, run = found.values._ints()
+            _require_shape(name, (rows, runs * run), (outputs, inputs))
+        return found
+
+
+def _require_shape(name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    if found != wanted:
+        raise ValueError(f"language model: tensor {name!r} has the shape {found}, not {wanted}")
 
 
 class Product:
@@ -59,11 +74,16 @@ class Product:
     """
 
     def __init__(self, weights: Weights, name: str, outputs: int, inputs: int) -> None:
-        self.outputs = outputs
-        self.weight = weights(f"{name}.weight", outputs, inputs)
+        self.outputs, self._inputs, self._weights, self._name = outputs, inputs, weights, f"{name}.weight"
         self.bias = weights.maybe(f"{name}.bias", outputs)
-        self.digits = weights.digits.get(f"{name}.weight")
-        self.room = weights.room((outputs, inputs), dtypes.float32, self.weight.device)
+        self.digits = weights.whole(self._name, outputs, inputs)
+        self.device = self.weight.device if self.digits is None else self.digits.values.device
+        self.room = weights.room((outputs, inputs), dtypes.float32, self.device)
+
+    @cached_property
+    def weight(self) -> Tensor:
+        """Of shape (outputs, inputs); where products are in integers it may never be wanted."""
+        return self._weights(self._name, self.outputs, self._inputs)
 
     def __call__(self, x: Tensor) -> Tensor:
         if x.shape[0] == 1:
@@ -87,7 +107,7 @@ class Products:
             if product.digits is not None and product.outputs % OUTPUTS == 0:
                 like.setdefault(product.digits.sort, []).append(i)
         self.together = [(members, IntegerWeight([_digits(products[i]) for i in members])) for members in like.values()]
-        device = products[0].weight.device
+        device = products[0].device
         self.rooms = [weights.room(weight.room_shape, dtypes.uint8, device) for _, weight in self.together]
 
     def __call__(self, x: Tensor) -> list[Tensor]:

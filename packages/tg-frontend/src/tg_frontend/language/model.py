@@ -10,7 +10,7 @@ from tg_runtime import Device
 from tg_shape import Variable
 
 from ..files.gguf.digits import Digits
-from ..files.gguf.reading import read
+from ..files.gguf.reading import Entry, read
 from ..jit.tinyjit import TinyJit
 from ..tensor import Tensor
 from ..text import Tokenizer
@@ -228,6 +228,25 @@ class LanguageModel:
                 return
 
 
+class _Tensors(Mapping[str, Tensor]):
+    """The tensors of a file, each made when it is asked for."""
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self._entries = entries
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._entries[name].tensor
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
 def load(
     source: str | os.PathLike[str], context: int | None = None, cache_dtype: str = "float16",
     device: str | None = None, activations: str = "float32",
@@ -270,7 +289,7 @@ def load(
     plain: dict[str, object] = dict(metadata)
     describe(plain)  # before the tokenizer: another kind of file is told first
     tokenizer = Tokenizer(plain)
-    tensors = {name: entry.tensor for name, entry in entries.items()}
+    tensors = _Tensors(entries)
     whole = entries.items() if activations == "int16" else ()
     digits = {name: found for name, entry in whole if (found := entry.digits) is not None}
     model = LanguageModel(plain, tensors, context, cache_dtype, device, digits)

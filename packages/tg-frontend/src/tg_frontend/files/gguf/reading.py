@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tg_dtype import dtypes
 from tg_runtime import Device
@@ -52,18 +53,24 @@ class Entry:
 
     Attributes:
       kind: how it is stored.
-      tensor: it.
-      packed: its blocks, of shape (..., blocks, nbytes); None where it has none.
+      shape: of the tensor.
+      stored: its elements; or its blocks, of shape (..., blocks, nbytes).
     """
 
     kind: Kind
-    tensor: Tensor
-    packed: Tensor | None = None
+    shape: tuple[int, ...]
+    stored: Tensor
+
+    @cached_property
+    def tensor(self) -> Tensor:
+        """The tensor: blocks as an expression, which takes longer to build than to read the header for."""
+        return self.stored if self.kind.decode is None else self.kind.decode(self.stored).reshape(self.shape)
 
     @property
     def digits(self) -> Digits | None:
         """It as whole numbers; None where it is no matrix, or its elements are no such numbers."""
-        return None if self.packed is None or self.packed.ndim != 3 else digits_of(self.kind.name, self.packed)
+        whole = self.kind.decode is not None and self.stored.ndim == 3
+        return digits_of(self.kind.name, self.stored) if whole else None
 
 
 def read(
@@ -77,10 +84,9 @@ def read(
 
 
 def _entry(source: Source, kind: Kind, shape: tuple[int, ...], begin: int, end: int, device: str) -> Entry:
-    if kind.decode is None:
-        return Entry(kind, Tensor(source.tensor(begin, end, kind.dtype, shape, device), requires_grad=None))
-    blocks = (*shape[:-1], shape[-1] // kind.elements, kind.nbytes)
-    if 0 in shape:
-        return Entry(kind, Tensor.zeros(*shape, device=device))
-    packed = Tensor(source.tensor(begin, end, dtypes.uint8, blocks, device), requires_grad=None)
-    return Entry(kind, kind.decode(packed).reshape(shape), packed)
+    if kind.decode is not None and 0 in shape:
+        return Entry(replace(kind, decode=None), shape, Tensor.zeros(*shape, device=device))
+    stored, dtype = shape, kind.dtype
+    if kind.decode is not None:
+        stored, dtype = (*shape[:-1], shape[-1] // kind.elements, kind.nbytes), dtypes.uint8
+    return Entry(kind, shape, Tensor(source.tensor(begin, end, dtype, stored, device), requires_grad=None))
