@@ -72,6 +72,20 @@ def test_every_row_agrees_with_its_specification_at_length(arch: str, lanes: int
     trials(bench, list(bench.rows()), 24, str(seed))
 
 
+@pytest.mark.parametrize("lanes", [32, 64])
+def test_a_mask_of_64_lanes_has_no_place_in_m0(lanes: int) -> None:
+    """It would take the register behind M0, too, which is another one."""
+    bench = LanesBench(architecture("gfx1100", lanes))
+    row = next(r for r in table("gfx1100") if r.record == "V_CMP_EQ_I32_e64_gfx11")
+    wave = Wave(bench.layout, rng=random.Random(1))
+    wave.set_scalar("mode", FLOATS)
+    if lanes == 64:
+        with pytest.raises(Undecodable, match="m0 has 32 bits"):
+            bench.run(wave, row, {"sdst": 125, "src0": 256, "src1": 257})
+    else:
+        assert bench.run(wave, row, {"sdst": 125, "src0": 256, "src1": 257}) is Status.BUDGET
+
+
 @pytest.mark.parametrize(("kind", "of", "shift"), [("f32", SINGLE, 64), ("f64", DOUBLE, 128)])
 def test_scaled_products_are_rounded_once(kind: str, of: Format, shift: int) -> None:
     """V_DIV_FMAS near the middle of two subnormals: the product, of which nothing is left in the sum, says where to."""

@@ -117,6 +117,8 @@ class Places:
                 raise Undecodable("a wave of 32 lanes has no upper half of exec")
             return EXEC + 4 * (number - 126)
         if number == self._arch.m0:
+            if bits > 32:
+                raise Undecodable("m0 has 32 bits")
             return self._layout.scalar("m0")
         if number == 253:
             return self._layout.scalar("scc")
