@@ -341,6 +341,10 @@ class Library(ABC):
         """Both triangles of a matrix, by elimination with partial pivoting, in one."""
         raise Unsupported(f"{self.name} has no LU decomposition")
 
+    def exponential(self, x: Tensor) -> Tensor:
+        """The exponential of a square matrix."""
+        raise Unsupported(f"{self.name} has no exponential of matrices")
+
     def sort(self, x: Tensor) -> Tensor:
         """The elements in order along the last axis."""
         raise Unsupported(f"{self.name} sorts nothing here")

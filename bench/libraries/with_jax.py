@@ -219,6 +219,9 @@ class Jax(Library):
     def triangular_factors(self, x: Tensor) -> Tensor:
         return import_module("jax.scipy.linalg").lu_factor(x)[0]
 
+    def exponential(self, x: Tensor) -> Tensor:
+        return import_module("jax.scipy.linalg").expm(x)
+
     def sort(self, x: Tensor) -> Tensor:
         return self.np.sort(x, -1)
 

@@ -333,6 +333,9 @@ class TinyTG(Tensors):
     def triangular_factors(self, x: Tensor) -> Tensor:
         return self.loops.linalg.lu_factor(x)[0]
 
+    def exponential(self, x: Tensor) -> Tensor:
+        return self.loops.linalg.matrix_exp(x)
+
     def training_of_rows(self, table: Array, index: Array, lr: float, adam: bool) -> Case:
         held, batch = self.parameter(table), self.array(index)
         optimizer = (self.nn.optim.SparseAdam if adam else self.nn.optim.SGD)([held], lr=lr)

@@ -247,6 +247,9 @@ class Torch(Library):
     def triangular_factors(self, x: Tensor) -> Tensor:
         return self.torch.linalg.lu_factor(x)[0]
 
+    def exponential(self, x: Tensor) -> Tensor:
+        return self.torch.linalg.matrix_exp(x)
+
     def sort(self, x: Tensor) -> Tensor:
         return x.sort(-1).values
 

@@ -54,6 +54,12 @@ def triangles(library: Any, a: Any) -> Any:
     return abs(q) + abs(r)
 
 
+def lengths(library: Any, a: Any) -> Any:
+    """Products of what is in R, which do not depend on the signs of its rows."""
+    _, r = library.linalg.qr(a)
+    return r * r
+
+
 def spectrum(library: Any, a: Any) -> Any:
     """The matrix again, made of its eigenvalues and eigenvectors."""
     values, vectors = library.linalg.eigh(a)
@@ -105,6 +111,16 @@ def register(registry: Registry) -> None:
         ("eig", general, eigenvalues),
         (f"lstsq, {SIDES} sides", few_sides, lambda library, a, b: library.linalg.lstsq(a, b)[0]),
         ("pinv", general, lambda library, a: library.linalg.pinv(a)),
+        ("matrix_exp", symmetric, lambda library, a: library.exponential(a / 8)),
+    )
+    differentiated: tuple[tuple[str, Callable[[int], list[Array]], Callable[..., Any]], ...] = (
+        ("cholesky", definite, lambda library, a: library.linalg.cholesky(a)),
+        ("solve", few_sides, lambda library, a, b: library.linalg.solve(a, b)),
+        ("inv", definite, lambda library, a: library.linalg.inv(a)),
+        ("qr", general, lengths),
+        ("lstsq", few_sides, lambda library, a, b: library.linalg.lstsq(a, b)[0]),
+        ("eigh", symmetric, squared),
+        ("svd", general, stretched),
     )
     for name, arrays, function in named:
         for n, dtype, tolerance in ((SIZE, "float32", 2e-2), (PRIME, "float64", 1e-4)):
@@ -115,19 +131,12 @@ def register(registry: Registry) -> None:
             registry.kernel(
                 f"{name}, {dtype} {n}", "decompositions", drawn, function, "ms", 1.0, tolerance=tolerance,
                 goals=(Goal("torch", 0.2),), cold=n == SIZE and name in COLD,
-                reference=torch_first if name == "lu" else ("numpy", *torch_first),
+                reference=torch_first if name in ("lu", "matrix_exp") else ("numpy", *torch_first),
             )  # fmt: skip
     for n in (SIZE, PRIME):
-        registry.gradient(
-            f"gradient of cholesky, float32 {n}", "decompositions", partial(definite, n),
-            lambda library, a: library.linalg.cholesky(a), (n, n), tolerance=1e-3, goals=(Goal("torch", 0.2),),
-        )  # fmt: skip
-        registry.gradient(
-            f"gradient of solve, float32 {n}", "decompositions", partial(few_sides, n),
-            lambda library, a, b: library.linalg.solve(a, b), (n, SIDES), tolerance=2e-2, goals=(Goal("torch", 0.2),),
-        )  # fmt: skip
-        for name, arrays, function in (("eigh", symmetric, squared), ("svd", general, stretched)):
+        for name, arrays, function in differentiated:
+            shape = (n, SIDES) if arrays is few_sides else (n, n)
             registry.gradient(
-                f"gradient of {name}, float32 {n}", "decompositions", partial(arrays, n), function, (n, n),
+                f"gradient of {name}, float32 {n}", "decompositions", partial(arrays, n), function, shape,
                 tolerance=2e-2, goals=(Goal("torch", 0.2),),
             )  # fmt: skip

@@ -463,7 +463,7 @@ def test_in_a_record() -> None:
 BAD: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "inv: matrices of shape .* are not square", lambda: linalg.inv(Tensor.ones(2, 3))),
     (ValueError, "cholesky: .* no matrix", lambda: linalg.cholesky(Tensor.ones(3))),
-    (TypeError, "qr: matrices of float16; float32 and float64", lambda: linalg.qr(Tensor.ones(2, 2).half())),
+    (TypeError, "qr: matrices of float16; float32, float64, comp", lambda: linalg.qr(Tensor.ones(2, 2).half())),
     (TypeError, "det: matrices of int", lambda: linalg.det(Tensor([[1, 2], [3, 4]]))),
     (ValueError, "qr: mode 'full'", lambda: linalg.qr(Tensor.ones(2, 2), "full")),
     (ValueError, "eigh: UPLO 'X'", lambda: linalg.eigh(Tensor.ones(2, 2), "X")),
@@ -475,7 +475,7 @@ BAD: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "multi_dot: two tensors or more", lambda: linalg.multi_dot([Tensor.ones(2, 2)])),
     (ValueError, "multi_dot: shapes", lambda: linalg.multi_dot([Tensor.ones(2, 2), Tensor.ones(3, 2)])),
     (ValueError, "matrix_norm: ord 'max'", lambda: linalg.matrix_norm(Tensor.ones(2, 2), "max")),
-    (TypeError, "vector_norm: floats are wanted", lambda: linalg.vector_norm(Tensor([1, 2]))),
+    (TypeError, "vector_norm: floats or complex numbers are wanted", lambda: linalg.vector_norm(Tensor([1, 2]))),
     (ValueError, r"lu_solve: shapes .*\(1, 2\) do not fit",
      lambda: linalg.lu_solve(*linalg.lu_factor(Tensor.eye(3)), Tensor.ones(1, 2), left=False)),
     (TypeError, "lu_solve: pivots are integers",
@@ -680,7 +680,6 @@ def test_iterations_of_newton_and_schulz() -> None:
 METHODS: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "inverse: .*are not square", lambda: Tensor.ones(2, 3).inverse()),
     (TypeError, "det: .*matrices of int32", lambda: Tensor([[1, 2], [3, 4]]).det()),
-    (TypeError, "cholesky: complex numbers", lambda: Tensor([[1j]]).cholesky()),
     (TypeError, "matrix_power: .*n is an integer", lambda: Tensor.eye(2).matrix_power(1.5)),  # type: ignore[arg-type]
     (ValueError, "lu: .*without exchanged rows", lambda: Tensor.eye(2).lu(pivot=False)),
     (ValueError, "ormqr: shapes", lambda: Tensor.eye(3).ormqr(Tensor.ones(3), Tensor.ones(2, 2))),

@@ -129,7 +129,7 @@ def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
         return ours.pinv(x)
     u, s, vh = ours.svd(x, full_matrices=False)
     kept = s > s.max(-1, keepdim=True) * _of_each(rtol)
-    inverse: Tensor = (vh.mT * kept.where(1 / s, 0).unsqueeze(-2)) @ u.mT
+    inverse: Tensor = (vh.mH * kept.where(1 / s, 0).unsqueeze(-2)) @ u.mH
     return inverse
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tg_dtype import part_dtype
 
 from ..array.array import Array
-from ..ops import decompositions
 from ..ops.einsum import spelled
 from .algebra import minus, plus
 from .arithmetic import add, mul
@@ -66,10 +65,6 @@ _matmul = bilinear("matmul")
 
 def rmatmul(t: Any, w: Any) -> Any:
     return matmul(t, w, True)
-
-
-def matrix_power(x: Any, n: int) -> Any:
-    return decompositions.matrix_power(x, n)
 
 
 def vdot(t: Any, x: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..ops import decompositions
 from . import arithmetic, componentwise, creation, elementary, gradients, products, reading, reduction, writing
 
 TYPE_CHECKING = False
@@ -73,11 +74,18 @@ RULES: dict[str, Callable[..., Any]] = {
     # products
     "matmul": products.matmul,
     **{name: products.strips(name) for name in ("trapezoid", "cumulative_trapezoid")},
-    "matrix_power": products.matrix_power,
     "vdot": products.vdot,
     "linear": products.linear,
     "einsum": products.einsum,
     **{name: products.convolution(name) for name in products.CONVOLUTIONS},
+    # matrices
+    **{
+        name: getattr(decompositions, name)
+        for name in """
+        cholesky cholesky_inverse cholesky_solve det geqrf inverse logdet lu lu_solve matrix_exp matrix_power orgqr
+        ormqr pinverse qr slogdet svd triangular_solve
+        """.split()
+    },
     # creation
     **{name: creation.constant(name) for name in ("zeros", "ones", "empty", "eye", "arange")},
     "full": creation.full,

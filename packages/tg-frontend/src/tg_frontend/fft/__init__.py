@@ -1,7 +1,8 @@
 """Discrete Fourier transforms, by the names of PyTorch and numpy: ``tinytg.fft``.
 
 Every length takes O(n log n). Numbers are of float32, float64, complex64 or complex128; narrower floats and integers
-become float32. Gradients of any order are transforms.
+become float32. Gradients of any order are transforms. Every output depends on every input: an infinity or NaN among
+them makes all outputs NaN.
 """
 
 from ..keywords import offered

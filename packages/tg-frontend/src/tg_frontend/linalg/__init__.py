@@ -1,8 +1,7 @@
 """Linear algebra, by PyTorch's names: ``tinytg.linalg``.
 
-Matrices are the last two axes, of float32 or float64 (for `eig` and products also of complex numbers); all others count
-them. Whatever a matrix is, nothing raises for its values, which are computed later: a singular one gives infinities or
-NaN, and so says it.
+Matrices are the last two axes, of float32, float64, complex64 or complex128; all others count them. Whatever a matrix
+is, nothing raises for its values, which are computed later: a singular one gives infinities or NaN, and so says it.
 """
 
 from ..keywords import offered
@@ -88,9 +87,9 @@ __all__ = [
     "vector_norm",
 ]
 
-_ANY = ("cross", "diagonal", "eig", "eigvals", "matmul", "matrix_power", "multi_dot", "vander", "vecdot")
+_REAL = ("ldl_factor", "ldl_factor_ex", "ldl_solve", "lobpcg")
 Above.linalg = methods
 _OFFERED = [name for name in __all__ if name != "LinAlgError"]
-offered(globals(), _OFFERED, "linalg", dict.fromkeys(_ANY, "any"))
+offered(globals(), _OFFERED, "linalg", dict.fromkeys((name for name in _OFFERED if name not in _REAL), "any"))
 # a decomposition is computed whole: its products are not cast
 adapted_names(globals(), [name for name in _OFFERED if name != "matrix_power"], every=True)

@@ -72,7 +72,7 @@ def cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -
     Raises:
       ValueError: if the matrices are not square.
       LinAlgError: if one fails that is to be checked.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -81,7 +81,7 @@ def cholesky_ex(a: Tensor, *, upper: bool = False, check_errors: bool = False) -
     """
     check_matrix(a, "cholesky_ex", square=True)
     factor = cholesky(a, upper=upper)
-    failed = (diagonal_of(factor) > 0).logical_not()
+    failed = (diagonal_of(factor).real > 0).logical_not()
     return CholeskyInfo(
         factor, first_failure(failed, check_errors, "cholesky_ex", "not positive definite: minor number")
     )
@@ -98,7 +98,7 @@ def lu_factor_ex(a: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     Raises:
       ValueError: if there are fewer axes; or rows are not to be exchanged.
       LinAlgError: if one fails that is to be checked.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -119,7 +119,7 @@ def inv_ex(a: Tensor, *, check_errors: bool = False) -> InverseInfo:
     Raises:
       ValueError: if the matrices are not square.
       LinAlgError: if one fails that is to be checked.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -143,7 +143,7 @@ def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = Fa
     Raises:
       ValueError: if the shapes do not fit.
       LinAlgError: if one fails that is to be checked.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
 
     Example:
       >>> from tg_frontend import Tensor, linalg

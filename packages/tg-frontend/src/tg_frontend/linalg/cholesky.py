@@ -19,6 +19,7 @@ from .matrices import (
     eye,
     flat,
     lower,
+    narrower,
     numbers,
     unflat,
 )
@@ -53,8 +54,7 @@ def _columns(
     """
     count, m, n = a._ints()
     steps = n if steps is None else steps
-    while widths and n <= widths[0]:
-        widths = widths[1:]
+    widths = narrower(widths, n)
     if not widths:
         return _columns_in_turn(a, first)
     width, columns, inside = widths[0], numbers(n, a), numbers(widths[0], a)
@@ -75,9 +75,11 @@ def _columns_in_turn(a: Tensor, first: Tensor | int) -> tuple[Tensor, Tensor]:
 
     def step(rest: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
         here, k = column(rest, i), i + first
-        pivot = (place == k).where(here, 0).sum(1, keepdim=True)
+        pivot = (place == k).where(here.real, 0).sum(1, keepdim=True)
+        if here.is_complex():
+            here = (place == k).where(pivot, here)
         factor = (place >= k).where(here / pivot.sqrt(), 0)
-        across = factor.index_select(1, columns + first)
+        across = factor.index_select(1, columns + first).conj()
         return rest - factor.unsqueeze(2) * across.unsqueeze(1), factor
 
     rest, found = scan(step, a, columns)
@@ -105,17 +107,17 @@ class _Cholesky(Function):
 
 
 def cholesky(a: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower triangular factor l of symmetric positive definite matrices: a = l @ l.T.
+    """The lower triangular factor l of symmetric or Hermitian positive definite matrices: a = l @ l.mH.
 
     A matrix that is not positive definite gives NaN.
 
     Args:
       a: shape (…, n, n), of which the lower triangle is read.
-      upper: return l.T instead.
+      upper: return l.mH instead.
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -139,7 +141,7 @@ def cholesky_solve(b: Tensor, factor: Tensor, upper: bool = False) -> Tensor:
 
     Raises:
       ValueError: if the shapes do not fit.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -157,7 +159,7 @@ def cholesky_inverse(factor: Tensor, upper: bool = False) -> Tensor:
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg

@@ -2,6 +2,7 @@
 
 A reflection here is 1 - v @ v.T with v @ v = 2, or the identity with v = 0. For axes V, one a column, the product of
 their reflections is 1 - V @ T @ V.T, where T is the inverse of the upper triangle of V.T @ V with ones on the diagonal.
+Of complex numbers a transpose is meant with its elements conjugated.
 Sources: Schreiber and Van Loan, "A storage-efficient WY representation for products of Householder transformations",
 1989; Puglisi, "Modification of the Householder method based on the compact WY representation", 1992.
 """
@@ -15,13 +16,13 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
-from .matrices import adjoint, eye, upper
+from .matrices import adjoint, eye, phase, square, upper
 from .triangular import substituted
 
 
 def negligible_square(x: Tensor) -> float:
     """A sum of squares up to which is no length: single squares in it may have vanished."""
-    return 2.0**-900 if x.dtype is dtypes.float64 else 2.0**-100
+    return 2.0**-900 if x.real.dtype is dtypes.float64 else 2.0**-100
 
 
 def nothing(count: int, m: int, size: int, like: Tensor) -> Tensor:
@@ -36,7 +37,7 @@ def applied(thin: Tensor, x: Tensor) -> Tensor:
 
 def against(thin: Tensor, x: Tensor) -> Tensor:
     """(count, m, size).T @ (count, m): shape (count, size)."""
-    return (thin * x.unsqueeze(2)).sum(1)
+    return (thin.conj() * x.unsqueeze(2)).sum(1)
 
 
 def axis_of(here: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
@@ -48,16 +49,16 @@ def axis_of(here: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
       k: the place of the element that stays.
 
     Returns:
-      The axis v (count, m), and what the element becomes (count, 1).
+      The axis v (count, m), and what the element becomes (count, 1), which is complex where elements are.
     """
     first = (rows == k).where(here, 0).sum(1, keepdim=True)
     beyond = (rows > k).where(here, 0)
-    rest = (beyond * beyond).sum(1, keepdim=True)
+    rest = square(beyond).sum(1, keepdim=True)
     nothing = rest <= negligible_square(here)
-    size = (first * first + rest).sqrt()
-    signed = (first < 0).where(-size, size)
+    size = (square(first) + rest).sqrt()
+    signed = phase(first) * size if first.is_complex() else (first < 0).where(-size, size)
     pivot = first + signed
-    factor = nothing.where(0, (2 / nothing.where(1, pivot * pivot + rest)).sqrt())
+    factor = nothing.where(0, (2 / nothing.where(1, square(pivot) + rest)).sqrt())
     return (rows == k).where(pivot, beyond) * factor, nothing.where(first, -signed)
 
 

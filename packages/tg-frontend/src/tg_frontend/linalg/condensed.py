@@ -13,7 +13,7 @@ from typing import Any
 from ..tensor import Tensor
 from ..transform.scan import scan
 from .compact import against, applied, axis_of, nothing
-from .matrices import BLOCK, adjoint, column, numbers, row
+from .matrices import BLOCK, adjoint, column, numbers, phase, row
 
 
 def _in_order(x: Tensor, n: int) -> Tensor:
@@ -49,7 +49,9 @@ def _in_halves(
 
 
 def tridiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """T = Q.T @ A @ Q of symmetric (count, n, n) whose elements are 1 at most.
+    """T = Q.T @ A @ Q of symmetric or Hermitian (count, n, n) whose elements are 1 at most.
+
+    Complex matrices become complex ones: see :func:`real_tridiagonal`.
 
     Returns:
       The diagonal of T (count, n); what is beside it (count, n - 1); and the axes of the reflections that Q is the
@@ -72,13 +74,13 @@ def _tridiagonal_blocks(a: Tensor, blocks: int, size: int) -> tuple[Tensor, Sequ
         def step(state: Any, i: Tensor) -> tuple[Any, Any]:
             v, w = state  # the matrix is now rest - v @ w.T - w @ v.T
             k, beyond = j * size + i, rows > j * size + i
-            here = (column(rest, k) - applied(v, row(w, k)) - applied(w, row(v, k))).contiguous()
+            here = (column(rest, k) - applied(v, row(w, k).conj()) - applied(w, row(v, k).conj())).contiguous()
             axis, beside = axis_of(beyond.where(here, 0), rows, k + 1)
             axis = axis.contiguous()
             reached = (rest @ axis.unsqueeze(2)).squeeze(2)
             reached = reached - applied(v, against(w, axis)) - applied(w, against(v, axis))
             reached = beyond.where(reached, 0).contiguous()
-            other = reached - (reached * axis).sum(1, keepdim=True) * 0.5 * axis
+            other = reached - (reached * axis.conj()).sum(1, keepdim=True) * 0.5 * axis
             new = (inside == i).where(axis.unsqueeze(2), v), (inside == i).where(other.unsqueeze(2), w)
             return new, ((rows == k).where(here, 0).sum(1), beside.squeeze(1))
 
@@ -93,6 +95,8 @@ def _tridiagonal_blocks(a: Tensor, blocks: int, size: int) -> tuple[Tensor, Sequ
 def bidiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """B = P.T @ A @ Q of (count, m, n) with m >= n, whose elements are 1 at most.
 
+    Complex matrices become complex ones: see :func:`real_bidiagonal`.
+
     Returns:
       The diagonal of B (count, n); what is above it (count, n - 1); and the axes of the reflections that P and Q are
       the products of, (blocks, count, m or more, size) and (blocks, count, n or more, size).
@@ -102,6 +106,40 @@ def bidiagonal(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     padded = a.pad(((0, 0), (0, -m % size), (0, -n % size))).contiguous()
     left, right, along, above = _in_halves(padded, size, _bidiagonal_blocks, 2)
     return _in_order(along, n), _in_order(above, n - 1), left, right
+
+
+def real_tridiagonal(d: Tensor, e: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The diagonal of complex tridiagonal T, the magnitudes of what is below it, and the unitary D that makes it so.
+
+    Args:
+      d: shape (count, n), of which the imaginary part is rounding.
+      e: what is below, shape (count, n - 1).
+
+    Returns:
+      The two of D.mH @ T @ D, real; and the diagonal of D, (count, n).
+    """
+    return d.real, e.abs(), _accumulated(phase(e))
+
+
+def real_bidiagonal(d: Tensor, e: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The magnitudes of what is in complex bidiagonal B, and the unitary L and R that make it so.
+
+    Args:
+      d: the diagonal, shape (count, n).
+      e: what is above, shape (count, n - 1).
+
+    Returns:
+      The two of L.mH @ B @ R, real; and the diagonals of L and R, (count, n).
+    """
+    along = phase(d)
+    right = _accumulated(along[:, :-1] * phase(e).conj())
+    return d.abs(), e.abs(), along * right, right
+
+
+def _accumulated(turns: Tensor) -> Tensor:
+    """1, and the products of the first of (count, n - 1) numbers of magnitude 1."""
+    first = Tensor.ones(turns._ints()[0], 1, dtype=turns.dtype, device=turns.device)
+    return phase(Tensor.cat(first, turns, dim=1).cumprod(1))
 
 
 def _bidiagonal_blocks(a: Tensor, blocks: int, size: int) -> tuple[Tensor, Sequence[Tensor]]:
@@ -115,21 +153,21 @@ def _bidiagonal_blocks(a: Tensor, blocks: int, size: int) -> tuple[Tensor, Seque
         def step(state: Any, i: Tensor) -> tuple[Any, Any]:
             v, y, x, u = state  # the matrix is now rest - v @ y.T - x @ u.T
             k, own = j * size + i, inside == i
-            here = (column(rest, k) - applied(v, row(y, k)) - applied(x, row(u, k))).contiguous()
+            here = (column(rest, k) - applied(v, row(y, k).conj()) - applied(x, row(u, k).conj())).contiguous()
             left, along = axis_of((rows >= k).where(here, 0), rows, k)
             left = left.contiguous()
             reached = (across @ left.unsqueeze(2)).squeeze(2)
             reached = reached - applied(y, against(v, left)) - applied(u, against(x, left))
             reached = (columns > k).where(reached, 0)
             v, y = own.where(left.unsqueeze(2), v).contiguous(), own.where(reached.unsqueeze(2), y).contiguous()
-            here = (row(rest, k) - applied(y, row(v, k)) - applied(u, row(x, k))).contiguous()
-            right, above = axis_of((columns > k).where(here, 0), columns, k + 1)
+            here = row(rest, k).conj() - applied(y, row(v, k).conj()) - applied(u, row(x, k).conj())
+            right, above = axis_of((columns > k).where(here.contiguous(), 0), columns, k + 1)
             right = right.contiguous()
             reached = (rest @ right.unsqueeze(2)).squeeze(2)
             reached = reached - applied(v, against(y, right)) - applied(x, against(u, right))
             reached = (rows > k).where(reached, 0)
             x, u = own.where(reached.unsqueeze(2), x), own.where(right.unsqueeze(2), u)
-            return (v, y, x, u), (along.squeeze(1), above.squeeze(1))
+            return (v, y, x, u), (along.squeeze(1), above.squeeze(1).conj())
 
         tall, flat = nothing(count, high, size, a), nothing(count, wide, size, a)
         (v, y, x, u), found = scan(step, (tall, flat, tall, flat), inside)

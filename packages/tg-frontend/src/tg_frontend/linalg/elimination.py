@@ -64,7 +64,7 @@ def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
 
     Raises:
       ValueError: if the shapes do not fit.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -79,7 +79,7 @@ def solved_with_pivots(a: Tensor, b: Tensor, left: bool) -> tuple[Tensor, Tensor
 
     Raises:
       ValueError: if the shapes do not fit.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
     """
     what = "solve"
     check_matrix(a, what, square=True)
@@ -102,7 +102,7 @@ def inv(a: Tensor) -> Tensor:
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -128,21 +128,28 @@ class _Slogdet(Function):
         swaps = (exchanged != numbers(exchanged._ints()[1], a)).sum(1)
         turned = 1 - 2 * (swaps % 2)
         ctx.save_for_backward(a)
-        return diagonal.sign().prod(1) * turned.cast(a.dtype), diagonal.abs().log().sum(1)
+        sign = diagonal.sgn().prod(1) * turned.cast(a.dtype)
+        if a.is_complex():
+            ctx.save_for_backward(a, sign)
+        return sign, diagonal.abs().log().sum(1)
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
-        _, grad = grads  # that of the sign is nothing
-        (a,) = ctx.saved_tensors
+        of_sign, grad = grads  # that of a real sign is nothing
+        a, *signs = ctx.saved_tensors
+        if signs:
+            grad = Tensor.complex(grad, -(of_sign.conj() * signs[0]).imag)
         return grad.reshape((-1, 1, 1)) * adjoint(inv(a))
 
 
 def slogdet(a: Tensor) -> Slogdet:
     """The sign of the determinants, and the logarithms of their magnitudes. A singular matrix has 0 and -infinity.
 
+    The sign of a complex number is its quotient by its magnitude.
+
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -168,7 +175,7 @@ class _Det(Function):
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
         (grad,) = grads
         (a,) = ctx.saved_tensors
-        return (grad * det(a)).reshape((-1, 1, 1)) * adjoint(inv(a))
+        return (grad * det(a).conj()).reshape((-1, 1, 1)) * adjoint(inv(a))
 
 
 def det(a: Tensor) -> Tensor:
@@ -176,7 +183,7 @@ def det(a: Tensor) -> Tensor:
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -239,7 +246,7 @@ def lu(a: Tensor, *, pivot: bool = True) -> LU:
 
     Raises:
       ValueError: if there is no matrix; or rows are not to be exchanged.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -266,7 +273,7 @@ def lu_factor(a: Tensor, *, pivot: bool = True) -> LUFactor:
 
     Raises:
       ValueError: if there is no matrix; or rows are not to be exchanged.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -351,7 +358,7 @@ def lu_solve(
       pivots: shape (…, n), integers.
       b: shape (…, n, m), or (…, m, n) where the matrix stands on the right.
       left: whether the matrix stands on the left; else x @ a = b is solved.
-      adjoint: whether a is transposed first.
+      adjoint: whether a is transposed first, and complex elements conjugated.
 
     Raises:
       ValueError: if the shapes do not fit.
@@ -372,7 +379,7 @@ def lu_solve(
     if not dtypes.is_int(pivots.dtype):
         raise TypeError(f"{what}: pivots are integers, got a tensor of {pivots.dtype.name}")
     if not left:
-        return lu_solve(factors, pivots, b.mT, adjoint=not adjoint).mT
+        return lu_solve(factors, pivots, b.mH, adjoint=not adjoint).mH
     factors, b = together(factors, b, what)
     pivots = pivots.expand(*factors.shape[:-1])
     many, right = flat(factors), flat(b)
@@ -383,6 +390,6 @@ def lu_solve(
     if not adjoint:
         half = solved(many, with_rows(right, order), False, unit=True)
         return unflat(solved(many, half, True), b)
-    turned = many.mT
+    turned = many.mH
     half = solved(turned, right, False)
     return unflat(with_rows(solved(turned, half, True, unit=True), order.argsort(1)), b)

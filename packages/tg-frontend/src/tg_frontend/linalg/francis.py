@@ -76,9 +76,9 @@ def condensed(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tensor]:
     turned = eye(n, a).expand(count, n, n).contiguous()
     if n < 3:
         return a, turned, _begins(_below(a) == 0)
-    h, axes = hessenberg(a)
+    h, axes, triangles = hessenberg(a)
     if vectors:
-        turned = adjoint(multiplied(axes, turned)).contiguous()
+        turned = adjoint(multiplied(axes, turned, triangles)).contiguous()
     z = turned if vectors else None
     if n > 2 * _FEW:  # long blocks one after the other, then all others side by side
         h, z = _taken_apart(h, z, _FEW, bulges_of(n))

@@ -11,13 +11,10 @@ from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from .elimination import solve
 from .francis import blocks_of_two, condensed
-from .matrices import adjoint, check_matrix, diagonal_of, flat, numbers, over_gaps
+from .matrices import adjoint, check_matrix, diagonal_of, flat, numbers, over_gaps, without_phase
 from .pairs import paired, triangular
 from .schur import schur
 from .vectors import triangular_vectors
-
-_PHASE = 1e-2
-"""As much of a gradient may go along the phases of eigenvectors, which are arbitrary: what PyTorch allows."""
 
 
 class Eig(NamedTuple):
@@ -42,14 +39,6 @@ def _unit(vectors: Tensor) -> Tensor:
     """Columns (count, n, n) of length 1, of such whose largest element is 1."""
     length = (vectors.real * vectors.real + vectors.imag * vectors.imag).sum(1, keepdim=True).sqrt()
     return vectors / length
-
-
-def _solution(a: Tensor, b: Tensor) -> Tensor:
-    """The solution of a @ x = b for complex matrices, by real ones of twice the size."""
-    n = a._ints()[1]
-    rows = Tensor.cat(Tensor.cat(a.real, -a.imag, dim=2), Tensor.cat(a.imag, a.real, dim=2), dim=1)
-    x = solve(rows, Tensor.cat(b.real, b.imag, dim=1))
-    return Tensor.complex(x[:, :n], x[:, n:])
 
 
 class _Eig(Function):
@@ -85,12 +74,11 @@ class _Eig(Function):
         saved = ctx.saved_tensors
         values, vectors = Tensor.complex(*saved[:2]), Tensor.complex(*saved[2:])
         inner = vectors.mH @ of_vectors
-        along = diagonal_of(inner)
-        told = (along.imag.abs() <= _PHASE * (along.abs() + 1)).all(1).reshape((-1, 1, 1))
+        along, turned = diagonal_of(inner), inner
         lengths = (vectors.mH @ vectors) * Tensor.complex(along.real, along.real * 0).unsqueeze(1)
         gaps = (values.unsqueeze(1) - values.unsqueeze(2)).conj()
         inner = over_gaps(inner - lengths, gaps) + of_values.diag_embed()
-        into = told.where(_solution(vectors.mH, inner @ vectors.mH), nan)
+        into = without_phase(turned, solve(vectors.mH, inner @ vectors.mH))
         return into.real, into.imag
 
 
@@ -118,7 +106,7 @@ class _Eigenvalues(Function):
         same = _ranks(re, im).unsqueeze(1) == _ranks(*found[:2]).unsqueeze(2)
         into = (same.where(grad.unsqueeze(1), 0).sum(2) for grad in grads)
         vectors = Tensor.complex(*found[2:])
-        back = _solution(vectors.mH, Tensor.complex(*into).diag_embed() @ vectors.mH)
+        back = solve(vectors.mH, Tensor.complex(*into).diag_embed() @ vectors.mH)
         return back.real, back.imag
 
 
@@ -139,7 +127,7 @@ def _scaled(re: Tensor, im: Tensor | None) -> tuple[Tensor, Tensor | None, Tenso
 
 def _checked(a: Tensor, what: str) -> tuple[tuple[int, ...], int]:
     """The leading axes, and the size of the matrices."""
-    check_matrix(a.real if isinstance(a, Tensor) and a.is_complex() else a, what, square=True)
+    check_matrix(a, what, square=True)
     return a._ints()[:-2], a._ints()[-1]
 
 

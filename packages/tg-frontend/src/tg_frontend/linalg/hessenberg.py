@@ -15,18 +15,18 @@ from .compact import against, applied, axis_of, nothing
 from .matrices import BLOCK, adjoint, column, numbers, row, upper
 
 
-def hessenberg(a: Tensor) -> tuple[Tensor, Tensor]:
+def hessenberg(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """H = Q.T @ A @ Q of (count, n, n) whose elements are about 1 at most, with n >= 3.
 
     Returns:
-      H; and the axes of the reflections that Q is the product of, (blocks, count, n or more, size).
+      H; the axes of the reflections that Q is the product of, (blocks, count, n or more, size); and T of each block.
     """
     count, n, _ = a._ints()
     size = min(BLOCK, n)
     more = -n % size
     rows, inside = numbers(n + more, a), numbers(size, a)
 
-    def block(rest: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
+    def block(rest: Tensor, j: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         def step(state: Any, i: Tensor) -> tuple[Any, None]:
             v, y, t = state
             k, own = j * size + i, inside == i
@@ -46,8 +46,8 @@ def hessenberg(a: Tensor) -> tuple[Tensor, Tensor]:
         start = nothing(count, n + more, size, a), nothing(count, n + more, size, a), nothing(count, size, size, a)
         (v, y, t), _ = scan(step, start, inside)
         rest = (rest - y @ adjoint(v)).contiguous()
-        return rest - v @ (adjoint(t) @ (adjoint(v) @ rest)), v
+        return rest - v @ (adjoint(t) @ (adjoint(v) @ rest)), (v, t)
 
     padded = a.pad(((0, 0), (0, more), (0, more))).contiguous()
-    rest, axes = scan(block, padded, numbers((n + more) // size, a))
-    return upper(rest[:, :n, :n], -1), axes
+    rest, (axes, triangles) = scan(block, padded, numbers((n + more) // size, a))
+    return upper(rest[:, :n, :n], -1), axes, triangles

@@ -14,7 +14,7 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.scan import scan
 from .checked import first_failure
-from .matrices import check_matrix, diagonal_of, flat, lower, numbers, unflat
+from .matrices import REAL, check_matrix, diagonal_of, flat, lower, numbers, unflat
 from .triangular import together
 
 _ALPHA = (1 + math.sqrt(17)) / 8
@@ -113,7 +113,7 @@ def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _checked(a: Tensor, hermitian: bool, what: str) -> None:
-    check_matrix(a, what, square=True)
+    check_matrix(a, what, square=True, kinds=REAL)
     if not isinstance(hermitian, bool):
         raise TypeError(f"{what}: hermitian is True or False, got {hermitian!r}")
 
@@ -202,7 +202,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     """
     what = "ldl_solve"
     _checked(LD, hermitian, what)
-    check_matrix(B, what)
+    check_matrix(B, what, kinds=REAL)
     if LD.shape[-1] != B.shape[-2] or pivots.shape != LD.shape[:-1]:
         raise ValueError(f"{what}: shapes {LD.shape}, {pivots.shape} and {B.shape} do not fit")
     if not dtypes.is_int(pivots.dtype):

@@ -13,7 +13,7 @@ from tg_runtime import capturing
 
 from ..tensor import Tensor
 from .cholesky import cholesky
-from .matrices import adjoint, check_matrix
+from .matrices import REAL, adjoint, check_matrix
 from .orthogonal import qr
 from .spectral import eigh
 from .triangular import solve_triangular
@@ -74,7 +74,7 @@ def lobpcg(
       Tensor([9., 8.])
     """
     what = "lobpcg"
-    check_matrix(A, what, square=True)
+    check_matrix(A, what, square=True, kinds=REAL)
     m = A._ints()[-1]
     count = k if k is not None else X._ints()[-1] if X is not None else 1
     block = n if n is not None else X._ints()[-1] if X is not None else count

@@ -46,7 +46,7 @@ def svd_lowrank(A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None) 
 
     Raises:
       ValueError: if q is greater than m or n, or negative.
-      TypeError: if the matrices hold anything else than float32 or float64.
+      TypeError: if the matrices hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -86,7 +86,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
 
     Raises:
       ValueError: if q is greater than m or n, or negative.
-      TypeError: if the matrices hold anything else than float32 or float64.
+      TypeError: if the matrices hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from math import inf
 
-from tg_dtype import dtypes
-
 from ..tensor import Tensor
 from .elimination import inv
+from .matrices import check_matrix, square
 from .spectral import svdvals
 
 TYPE_CHECKING = False
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def _floats(x: Tensor, dtype: DType | None, what: str) -> Tensor:
-    if x.dtype.kind != "float":
-        raise TypeError(f"{what}: floats are wanted, got a tensor of {x.dtype.name}")
+    if x.dtype.kind not in ("float", "complex"):
+        raise TypeError(f"{what}: floats or complex numbers are wanted, got a tensor of {x.dtype.name}")
     return x if dtype is None else x.cast(dtype)
 
 
@@ -48,17 +47,17 @@ def vector_norm(
     axes = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     size = x.abs()
     if not axes:
-        return (x != 0).cast(x.dtype) if ord == 0 else size
+        return (x != 0).cast(size.dtype) if ord == 0 else size
     if ord == inf:
         return size.max(axes, keepdim=keepdim)
     if ord == -inf:
         return size.min(axes, keepdim=keepdim)
     if ord == 0:
-        return (x != 0).cast(x.dtype).sum(axes, keepdim=keepdim)
+        return (x != 0).cast(size.dtype).sum(axes, keepdim=keepdim)
     if ord == 1:
         return size.sum(axes, keepdim=keepdim)
     if ord == 2:
-        total = (x * x).sum(axes, keepdim=keepdim)
+        total = square(x).sum(axes, keepdim=keepdim)
         some = total.detach() != 0
         return some.where(some.where(total, 1).sqrt(), 0)  # through a norm of 0 no gradient flows
     total = (size**ord).sum(axes, keepdim=keepdim)
@@ -145,7 +144,7 @@ def cond(a: Tensor, p: float | str | None = None) -> Tensor:
 
     Raises:
       ValueError: if there is no such norm, or the matrices are to be inverted and not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -156,6 +155,5 @@ def cond(a: Tensor, p: float | str | None = None) -> Tensor:
         s = svdvals(a)
         return s.min(-1) / s.max(-1) if p == -2 else s.max(-1) / s.min(-1)
     assert p is not None
-    if a.dtype not in (dtypes.float32, dtypes.float64):
-        raise TypeError(f"cond: matrices of {a.dtype.name}; float32 and float64 are inverted")
+    check_matrix(a, "cond")
     return matrix_norm(a, p) * matrix_norm(inv(a), p)

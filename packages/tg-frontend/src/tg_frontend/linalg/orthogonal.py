@@ -9,7 +9,21 @@ from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
 from .compact import axis_of, multiplied, triangle_of
-from .matrices import BLOCK, adjoint, check_matrix, column, eye, flat, lower, numbers, unflat, upper
+from .matrices import (
+    BLOCK,
+    adjoint,
+    check_matrix,
+    column,
+    diagonal_of,
+    extent,
+    eye,
+    flat,
+    mirrored,
+    numbers,
+    phase,
+    unflat,
+    upper,
+)
 from .triangular import solved
 
 
@@ -43,10 +57,10 @@ def reflected(a: Tensor, whole: bool) -> tuple[Tensor, Tensor]:
         def step(panel: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
             k = j * size + i
             here = (rows >= k).where(column(panel, i), 0)
-            most = here.abs().max(1, keepdim=True)
+            most = extent(here).max(1, keepdim=True)
             axis, _ = axis_of((here / (most == 0).where(1, most)).contiguous(), rows, k)
             axis = axis.contiguous()
-            return panel - axis.unsqueeze(2) * (axis.unsqueeze(1) @ panel), axis
+            return panel - axis.unsqueeze(2) * (axis.conj().unsqueeze(1) @ panel), axis
 
         panel, axes = scan(step, rest.index_select(2, own).contiguous(), inside)
         axes = axes.permute(1, 2, 0).contiguous()
@@ -58,7 +72,18 @@ def reflected(a: Tensor, whole: bool) -> tuple[Tensor, Tensor]:
 
     padded = a.pad(((0, 0), (0, 0), (0, -n % size))).contiguous()
     rest, (axes, triangles) = scan(block, padded, numbers(-(-least // size), a))
-    return multiplied(axes, first, triangles), upper(rest[:, :k, :n])
+    q, r = multiplied(axes, first, triangles), upper(rest[:, :k, :n])
+    if not a.is_complex():
+        return q, r
+    turns = phase(diagonal_of(r)).pad(((0, 0), (0, k - least)), value=1)
+    return q * turns.unsqueeze(1), _of_real_diagonal(turns.conj().unsqueeze(2) * r)
+
+
+def _of_real_diagonal(r: Tensor) -> Tensor:
+    """Triangles (count, k, n) without the imaginary parts on the diagonal."""
+    k, n = r._ints()[1:]
+    own = numbers(k, r).reshape((-1, 1)) == numbers(n, r)
+    return Tensor.complex(r.real, own.where(0, r.imag))
 
 
 def reflections(a: Tensor) -> tuple[Tensor, Tensor]:
@@ -66,7 +91,7 @@ def reflections(a: Tensor) -> tuple[Tensor, Tensor]:
 
     Raises:
       ValueError: if there is no matrix.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
     """
     check_matrix(a, "geqrf")
     many = flat(a)
@@ -78,12 +103,12 @@ def reflections(a: Tensor) -> tuple[Tensor, Tensor]:
 
     def step(rest: Tensor, k: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         here = (rows >= k).where(column(rest, k), 0)
-        most = here.abs().max(1, keepdim=True)
+        most = extent(here).max(1, keepdim=True)
         axis, _ = axis_of(here / (most == 0).where(1, most), rows, k)
-        rest = rest - axis.unsqueeze(2) * (axis.unsqueeze(1) @ rest)
+        rest = rest - axis.unsqueeze(2) * (axis.conj().unsqueeze(1) @ rest)
         pivot = (rows == k).where(axis, 0).sum(1, keepdim=True)
         below = (rows > k).where(axis / (pivot == 0).where(1, pivot), 0)  # an axis counts as 1 on the diagonal
-        return rest, (below, (pivot * pivot).squeeze(1))
+        return rest, (below, (pivot * pivot.conj()).squeeze(1))
 
     rest, (axes, factors) = scan(step, many, numbers(least, a))
     axes = axes.permute(1, 2, 0)
@@ -123,12 +148,14 @@ class _QR(Function):
 
 def _into_square(q: Tensor, r: Tensor, of_q: Tensor, of_r: Tensor) -> Tensor:
     inner = r @ adjoint(upper(of_r)) - adjoint(of_q) @ q
-    both = lower(inner) + adjoint(lower(inner, -1))
+    both = mirrored(inner)
     return adjoint(solved(r, adjoint(of_q + q @ both), True))
 
 
 def qr(a: Tensor, mode: str = "reduced") -> QR:
     """Orthonormal columns Q and an upper triangle R with a = Q @ R, by Householder's reflections.
+
+    The diagonal of R is real.
 
     Args:
       a: shape (…, m, n).
@@ -137,7 +164,7 @@ def qr(a: Tensor, mode: str = "reduced") -> QR:
 
     Raises:
       ValueError: if there is no matrix, or no such mode.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -154,7 +181,8 @@ def qr(a: Tensor, mode: str = "reduced") -> QR:
 def householder_product(a: Tensor, tau: Tensor) -> Tensor:
     """The first columns of a product of reflections, as LAPACK's ``geqrf`` keeps them.
 
-    Reflection i is ``1 - tau[i] * v @ v.T``, where v is 0 above place i, 1 there, and below what ``a`` has in column i.
+    Reflection i is ``1 - tau[i] * v @ v.mH``, where v is 0 above place i, 1 there, and below it what ``a`` has in
+    column i.
 
     Args:
       a: shape (…, m, n), with m >= n.
@@ -165,7 +193,7 @@ def householder_product(a: Tensor, tau: Tensor) -> Tensor:
 
     Raises:
       ValueError: if the shapes do not fit.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -191,11 +219,11 @@ def reflected_by(a: Tensor, tau: Tensor, x: Tensor, left: bool, transpose: bool)
       tau: shape (…, k), with k <= min(q, n).
       x: shape (…, q, p), or (…, p, q) where Q stands on the right.
       left: whether it stands on the left.
-      transpose: whether it is transposed.
+      transpose: whether it is transposed, and complex elements conjugated.
 
     Raises:
       ValueError: if the shapes do not fit.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
     """
     what = "ormqr"
     _check_reflections(a, tau, what)
@@ -206,7 +234,7 @@ def reflected_by(a: Tensor, tau: Tensor, x: Tensor, left: bool, transpose: bool)
         return adjoint(reflected_by(a, tau, adjoint(x), True, not transpose))
     if x.shape[:-2] != a.shape[:-2] or x.shape[-2] != a.shape[-2] or tau._ints()[-1] > min(a._ints()[-2:]):
         raise ValueError(f"{what}: shapes {a.shape}, {tau.shape} and {x.shape} do not fit")
-    return unflat(_in_turn(flat(a), tau, flat(x), reverse=not transpose), x)
+    return unflat(_in_turn(flat(a), tau.conj() if transpose else tau, flat(x), reverse=not transpose), x)
 
 
 def _check_reflections(a: Tensor, tau: Tensor, what: str) -> None:

@@ -10,7 +10,7 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
-from .matrices import WIDTHS, column, numbers
+from .matrices import WIDTHS, column, extent, narrower, numbers
 from .triangular import substituted
 
 _HALVES = 512
@@ -80,8 +80,7 @@ def _eliminated(
       exchanged (count, n).
     """
     count, m, n = rest._ints()
-    while widths and n <= widths[0]:
-        widths = widths[1:]
+    widths = narrower(widths, n)
     if not widths:
         return _eliminated_in_turn(rest, place, first, pivots)
     width, more = widths[0], -n % widths[0]
@@ -123,7 +122,7 @@ def _eliminated_in_turn(
         rest, place = state
         k = i + first
         here = column(rest, i)
-        size = (place >= k).where(here.abs(), -1)
+        size = (place >= k).where(extent(here), -1)
         greatest = (size == size.max(1, keepdim=True)) | (size != size)
         earliest = greatest.where(place, m).min(1, keepdim=True)  # of those that are equal, as LAPACK has it
         best = (k < pivots).where(earliest, k)

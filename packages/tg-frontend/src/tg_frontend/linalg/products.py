@@ -12,7 +12,7 @@ from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from .elimination import inv, solve
-from .matrices import adjoint, check_matrix, eye, flat, lower, unflat
+from .matrices import adjoint, check_matrix, epsilon, eye, flat, mirrored, square, unflat
 from .spectral import eigvalsh, svd, svdvals
 
 TYPE_CHECKING = False
@@ -78,7 +78,7 @@ def matrix_exp(a: Tensor) -> Tensor:
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -155,7 +155,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 def _tolerance(s: Tensor, atol: float | None, rtol: float | None, m: int, n: int) -> Tensor:
     """Below what singular values count as 0: shape (…, 1)."""
     if rtol is None:
-        rtol = max(m, n) * (2.0**-52 if s.dtype is dtypes.float64 else 2.0**-23) if not atol else 0.0
+        rtol = max(m, n) * epsilon(s) if not atol else 0.0
     return (s.max(-1, keepdim=True) * rtol).maximum(0.0 if atol is None else atol)
 
 
@@ -171,7 +171,7 @@ def matrix_rank(
 
     Raises:
       ValueError: if there is no matrix.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -221,7 +221,7 @@ def pinv(
 
     Raises:
       ValueError: if there is no matrix.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -232,7 +232,7 @@ def pinv(
     if 0 in a._ints():
         return adjoint(a).contiguous()
     if hermitian:
-        a = lower(a) + adjoint(lower(a, -1))
+        a = mirrored(a)
     return unflat(_Pinv.apply(flat(a), atol, rtol)[0], a)
 
 
@@ -253,7 +253,7 @@ def lstsq(a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | Non
 
     Raises:
       ValueError: if the shapes do not fit, or there is no such driver.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -278,7 +278,7 @@ def lstsq(a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | Non
         inverse, s = unflat(inverse, a), s.reshape((*a.shape[:-2], min(m, n))).detach()
     x = inverse @ b
     rest = a @ x - b
-    left = (rest * rest).sum(-2) if m > n else Tensor.empty(0, dtype=a.dtype, device=a.device)
+    left = square(rest).sum(-2) if m > n else Tensor.empty(0, dtype=a.real.dtype, device=a.device)
     return LeastSquares(x, left, (s > _tolerance(s, None, rcond, m, n)).sum(-1), s)
 
 
@@ -301,7 +301,7 @@ def tensorinv(a: Tensor, ind: int = 2) -> Tensor:
 
     Raises:
       ValueError: if both have not the same size, or ``ind`` is not positive.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -322,7 +322,7 @@ def tensorsolve(a: Tensor, b: Tensor, dims: Sequence[int] | None = None) -> Tens
 
     Raises:
       ValueError: if the shapes do not fit.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
 
     Example:
       >>> from tg_frontend import Tensor, linalg

@@ -1,7 +1,8 @@
 """Eigenvalues of symmetric matrices, and singular values: reductions by reflections, then divide and conquer.
 
-Matrices become tridiagonal or bidiagonal (`condensed.py`), these are decomposed (`divide.py`), and the vectors turned
-back. Source: Golub and Van Loan, "Matrix Computations", 4th edition, sections 8.3.1, 8.4 and 8.6.
+Matrices become tridiagonal or bidiagonal (`condensed.py`), and real if they were complex; these are decomposed
+(`divide.py`), and the vectors turned back.
+Source: Golub and Van Loan, "Matrix Computations", 4th edition, sections 8.3.1, 8.4 and 8.6.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.traced_once import traced_once
 from .compact import multiplied
-from .condensed import bidiagonal, tridiagonal
+from .condensed import bidiagonal, real_bidiagonal, real_tridiagonal, tridiagonal
 from .divide import singular, symmetric
-from .matrices import adjoint, check_matrix, flat, lower, over_gaps, unflat
+from .matrices import adjoint, check_matrix, diagonal_of, extent, flat, mirrored, over_gaps, unflat, without_phase
 
 
 class Eigh(NamedTuple):
-    """a = V @ diag(w) @ V.T."""
+    """a = V @ diag(w) @ V.mH."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
@@ -35,7 +36,7 @@ class SVD(NamedTuple):
 
 def _scaled(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Matrices whose elements are 1 at most; what they were divided by; and whether they are finite: (count, 1, 1)."""
-    most = a.abs().max((1, 2), keepdim=True)
+    most = extent(a).max((1, 2), keepdim=True)
     finite = a.isfinite().all(2, keepdim=True).all(1, keepdim=True)
     scale = ((most > 0) & finite).where(most, 1)
     return a / scale, scale, finite
@@ -45,18 +46,31 @@ def _scaled(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _tridiagonal(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Eigenvalues, in no order, and vectors of tridiagonal matrices, and the axes by which they became such."""
     d, e, axes = tridiagonal(a)
-    return *symmetric(d, e, vectors), axes
+    if not a.is_complex():
+        return *symmetric(d, e, vectors), axes
+    d, e, turns = real_tridiagonal(d, e)
+    values, inner = symmetric(d.contiguous(), e.contiguous(), vectors)
+    return values, turns.unsqueeze(2) * inner if vectors else inner, axes
 
 
 @traced_once
 def _bidiagonal(a: Tensor, vectors: bool) -> tuple[Tensor, ...]:
     """Singular values, in no order, and vectors of bidiagonal matrices, and the axes by which they became such."""
     d, e, left, right = bidiagonal(a)
-    return *singular(d, e, vectors), left, right
+    if not a.is_complex():
+        return *singular(d, e, vectors), left, right
+    d, e, turns, others = real_bidiagonal(d, e)
+    values, u, v = singular(d.contiguous(), e.contiguous(), vectors)
+    if vectors:
+        u, v = turns.unsqueeze(2) * u, others.unsqueeze(2) * v
+    return values, u, v, left, right
 
 
 def _eigen(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor]:
-    """Ascending eigenvalues (count, n) and, with ``vectors``, eigenvectors (count, n, n) of symmetric (count, n, n)."""
+    """Ascending eigenvalues (count, n) and, with ``vectors``, eigenvectors (count, n, n) of symmetric (count, n, n).
+
+    Of complex numbers, Hermitian ones are meant here and below.
+    """
     count, n, _ = a._ints()
     a, scale, finite = _scaled(a)
     values, inner, axes = _tridiagonal(a, vectors)
@@ -73,7 +87,7 @@ class _Eigh(Function):
 
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor) -> tuple[Tensor, Tensor]:
-        values, vectors = _eigen(lower(a) + adjoint(lower(a, -1)), True)
+        values, vectors = _eigen(mirrored(a), True)
         ctx.save_for_backward(values, vectors)
         return values, vectors
 
@@ -82,15 +96,16 @@ class _Eigh(Function):
         of_values, of_vectors = grads
         values, vectors = ctx.saved_tensors
         gaps = values.unsqueeze(1) - values.unsqueeze(2)
-        inner = over_gaps(adjoint(vectors) @ of_vectors, gaps) + of_values.diag_embed()
-        return vectors @ inner @ adjoint(vectors)
+        turned = adjoint(vectors) @ of_vectors
+        inner = over_gaps(turned, gaps) + of_values.diag_embed()
+        return without_phase(turned, vectors @ inner @ adjoint(vectors))
 
 
 class _Eigenvalues(Function):
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor) -> Tensor:
         ctx.save_for_backward(a)
-        return _eigen(lower(a) + adjoint(lower(a, -1)), False)[0]
+        return _eigen(mirrored(a), False)[0]
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
@@ -105,7 +120,7 @@ def _lower_triangle(a: Tensor, uplo: str, what: str) -> Tensor:
 
     Raises:
       ValueError: if they are not square, or there is no such triangle.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
     """
     check_matrix(a, what, square=True)
     if uplo.upper() not in ("L", "U"):
@@ -114,9 +129,10 @@ def _lower_triangle(a: Tensor, uplo: str, what: str) -> Tensor:
 
 
 def eigh(a: Tensor, UPLO: str = "L") -> Eigh:
-    """The ascending eigenvalues w and orthonormal eigenvectors V (columns) of symmetric matrices.
+    """The ascending eigenvalues w and orthonormal eigenvectors V (columns) of symmetric or Hermitian matrices.
 
-    Where eigenvalues are equal, no gradient is known through the eigenvectors (it is NaN or infinite).
+    Where eigenvalues are equal, no gradient is known through the eigenvectors (it is NaN or infinite); nor is one that
+    depends on the phases of complex vectors, which are arbitrary (it is NaN).
 
     Args:
       a: shape (…, n, n).
@@ -124,7 +140,7 @@ def eigh(a: Tensor, UPLO: str = "L") -> Eigh:
 
     Raises:
       ValueError: if the matrices are not square, or there is no such triangle.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -133,13 +149,13 @@ def eigh(a: Tensor, UPLO: str = "L") -> Eigh:
     """
     many = _lower_triangle(a, UPLO, "eigh")
     if 0 in a._ints():
-        return Eigh(a.sum(-1), a * 1)
+        return Eigh(a.real.sum(-1), a * 1)
     values, vectors = _Eigh.apply(many)
     return Eigh(values.reshape(a.shape[:-1]), unflat(vectors, a))
 
 
 def eigvalsh(a: Tensor, UPLO: str = "L") -> Tensor:
-    """The ascending eigenvalues of symmetric matrices.
+    """The ascending eigenvalues of symmetric or Hermitian matrices.
 
     Args:
       a: shape (…, n, n).
@@ -147,7 +163,7 @@ def eigvalsh(a: Tensor, UPLO: str = "L") -> Tensor:
 
     Raises:
       ValueError: if the matrices are not square, or there is no such triangle.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -155,7 +171,7 @@ def eigvalsh(a: Tensor, UPLO: str = "L") -> Tensor:
       Tensor([1., 3.])
     """
     many = _lower_triangle(a, UPLO, "eigvalsh")
-    return a.sum(-1) if 0 in a._ints() else _Eigenvalues.apply(many).reshape(a.shape[:-1])
+    return a.real.sum(-1) if 0 in a._ints() else _Eigenvalues.apply(many).reshape(a.shape[:-1])
 
 
 def _three(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -194,8 +210,13 @@ class _SVD(Function):
         gaps = (s.unsqueeze(1) - s.unsqueeze(2)) * (s.unsqueeze(1) + s.unsqueeze(2))
         in_u, in_v = adjoint(u) @ of_u, adjoint(v) @ of_v
         turned, turned_v = (over_gaps(inside - adjoint(inside), gaps) for inside in (in_u, in_v))
-        inner = turned * s.unsqueeze(1) + s.unsqueeze(2) * turned_v
-        into = u @ (inner + of_values.diag_embed()) @ adjoint(v)
+        inner = turned * s.unsqueeze(1) + s.unsqueeze(2) * turned_v + of_values.diag_embed()
+        if inner.is_complex():  # where u and v turn by one phase, nothing changes: what is left is that of one of them
+            along = diagonal_of(in_u).imag
+            none = (s == 0) & (along == 0)
+            along = none.where(0, along / none.where(1, s))
+            inner = inner + Tensor.complex(along * 0, along).diag_embed()
+        into = without_phase(in_u + in_v, u @ inner @ adjoint(v))
         if m > n:
             outside, sizes = of_u - u @ in_u, s.unsqueeze(1)
             nothing = (outside == 0) & (sizes == 0)
@@ -228,7 +249,8 @@ def _decomposed(a: Tensor) -> tuple[Tensor, Tensor, Tensor, bool]:
 def svd(a: Tensor, full_matrices: bool = True) -> SVD:
     """Orthonormal columns U, descending singular values S, and orthonormal rows Vh with a = U @ diag(S) @ Vh.
 
-    Where singular values are equal, no gradient is known through U and Vh (it is NaN or infinite).
+    Where singular values are equal, no gradient is known through U and Vh (it is NaN or infinite); nor is one that
+    depends on the phases of complex vectors, which are arbitrary (it is NaN).
 
     Args:
       a: shape (…, m, n).
@@ -236,7 +258,7 @@ def svd(a: Tensor, full_matrices: bool = True) -> SVD:
 
     Raises:
       ValueError: if there is no matrix.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -250,7 +272,7 @@ def svd(a: Tensor, full_matrices: bool = True) -> SVD:
         sides = (m, n) if full_matrices else (least, least)
         u, v = (Tensor.eye(k, side, dtype=a.dtype, device=a.device).expand(*lead, k, side).contiguous()
                 for k, side in zip((m, n), sides, strict=True))  # fmt: skip
-        return SVD(u, Tensor.zeros(*lead, least, dtype=a.dtype, device=a.device), adjoint(v))
+        return SVD(u, Tensor.zeros(*lead, least, dtype=a.real.dtype, device=a.device), adjoint(v))
     u, s, v, wide = _decomposed(a)
     if not full_matrices:
         u = u[:, :, : min(m, n)]
@@ -263,7 +285,7 @@ def svdvals(a: Tensor) -> Tensor:
 
     Raises:
       ValueError: if there is no matrix.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -273,6 +295,6 @@ def svdvals(a: Tensor) -> Tensor:
     check_matrix(a, "svdvals")
     m, n = a._ints()[-2:]
     if 0 in a._ints():
-        return Tensor.zeros(*a._ints()[:-2], min(m, n), dtype=a.dtype, device=a.device)
+        return Tensor.zeros(*a._ints()[:-2], min(m, n), dtype=a.real.dtype, device=a.device)
     values: Tensor = _SingularValues.apply(flat(a if m >= n else adjoint(a)))
     return values.reshape((*a.shape[:-2], min(m, n)))

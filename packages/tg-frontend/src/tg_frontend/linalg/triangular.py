@@ -17,6 +17,7 @@ from .matrices import (
     column,
     flat,
     lower,
+    narrower,
     numbers,
     row,
     unflat,
@@ -36,8 +37,7 @@ def substituted(a: Tensor, b: Tensor, is_upper: bool, unit: bool) -> Tensor:
 def _blocks_in_turn(a: Tensor, b: Tensor, is_upper: bool, unit: bool, widths: Sequence[int]) -> Tensor:
     """One block of rows after the other, of the first of ``widths``; each of them by blocks of the next."""
     count, n, m = b._ints()
-    while widths and n <= widths[0]:
-        widths = widths[1:]
+    widths = narrower(widths, n)
     if not widths:
         return _rows_in_turn(a, b, is_upper, unit)
     width, more = widths[0], -n % widths[0]
@@ -133,7 +133,7 @@ def solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, un
 
     Raises:
       ValueError: if the shapes do not fit.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
 
     Example:
       >>> from tg_frontend import Tensor, linalg

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Generic, NamedTuple
 
+from tg_dtype import dtypes
+
 from ..array.array import A
 from ..array.casts import wide
 from .above import Above
@@ -27,7 +29,7 @@ class QR(NamedTuple, Generic[A]):
 
 
 class SVD(NamedTuple, Generic[A]):
-    """a = U @ diag(S) @ V.mT."""
+    """a = U @ diag(S) @ V.mH."""
 
     U: A
     S: A
@@ -79,7 +81,7 @@ def cholesky(x: A, upper: bool = False) -> A:
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -99,7 +101,7 @@ def cholesky_inverse(x: A, upper: bool = False) -> A:
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -120,7 +122,7 @@ def cholesky_solve(x: A, input2: A, upper: bool = False) -> A:
 
     Raises:
       ValueError: if the shapes do not fit.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -137,7 +139,7 @@ def det(x: A) -> A:
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -149,11 +151,11 @@ def det(x: A) -> A:
 
 
 def logdet(x: A) -> A:
-    """The logarithms of determinants of (…, n, n): NaN of negative ones, minus infinity of 0.
+    """The logarithms of determinants of (…, n, n): NaN of negative ones, complex of complex ones, minus infinity of 0.
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -161,7 +163,7 @@ def logdet(x: A) -> A:
       Tensor(0.)
     """
     sign, size = Above.linalg.slogdet(x)
-    out: A = (sign < 0).where(float("nan"), size)
+    out: A = sign.log() + size if dtypes.is_complex(x.dtype) else (sign < 0).where(float("nan"), size)
     return out
 
 
@@ -170,7 +172,7 @@ def slogdet(x: A) -> Slogdet[A]:
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -185,7 +187,7 @@ def inverse(x: A) -> A:
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -206,7 +208,7 @@ def pinverse(x: A, rcond: float = 1e-15) -> A:
 
     Raises:
       ValueError: if there is no matrix.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -231,7 +233,7 @@ def lu(x: A, pivot: bool = True, get_infos: bool = False) -> tuple[A, ...]:
 
     Raises:
       ValueError: if there is no matrix; or rows are not to be exchanged.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -268,7 +270,7 @@ def matrix_exp(x: A) -> A:
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -304,7 +306,7 @@ def qr(x: A, some: bool = True) -> QR[A]:
 
     Raises:
       ValueError: if there is no matrix.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -323,7 +325,7 @@ def geqrf(x: A) -> Geqrf[A]:
 
     Raises:
       ValueError: if there is no matrix.
-      TypeError: if it holds anything else than float32 or float64.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -345,7 +347,7 @@ def orgqr(x: A, input2: A) -> A:
 
     Raises:
       ValueError: if the shapes do not fit.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -371,7 +373,7 @@ def ormqr(x: A, input2: A, input3: A, left: bool = True, transpose: bool = False
 
     Raises:
       ValueError: if the shapes do not fit.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -396,7 +398,7 @@ def triangular_solve(
 
     Raises:
       ValueError: if the shapes do not fit.
-      TypeError: if the dtypes are others than float32 or float64, or differ.
+      TypeError: if the dtypes are others than float32, float64, complex64 and complex128, or differ.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -410,7 +412,7 @@ def triangular_solve(
 
 
 def svd(x: A, some: bool = True, compute_uv: bool = True, *, full_matrices: bool | None = None) -> SVD[A]:
-    """Orthonormal columns U and V, and descending singular values S of matrices (…, m, n): x = U @ diag(S) @ V.mT.
+    """Orthonormal columns U and V, and descending singular values S of matrices (…, m, n): x = U @ diag(S) @ V.mH.
 
     PyTorch's method gives V; ``linalg.svd``, numpy and tinygrad give its transpose, and so does this one if
     ``full_matrices`` is said, which is their word.
@@ -422,7 +424,8 @@ def svd(x: A, some: bool = True, compute_uv: bool = True, *, full_matrices: bool
 
     Raises:
       ValueError: if there is no matrix.
-      TypeError: if it holds anything else than float32 or float64; or both ``some`` and ``full_matrices`` are given.
+      TypeError: if it holds anything else than float32, float64, complex64 or complex128; or both ``some`` and
+        ``full_matrices`` are given.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -438,7 +441,7 @@ def svd(x: A, some: bool = True, compute_uv: bool = True, *, full_matrices: bool
             raise TypeError("svd: some and full_matrices say the same; one of them is wanted")
         return SVD(*Above.linalg.svd(x, full_matrices))
     u, s, vh = Above.linalg.svd(x, not some)
-    return SVD(u, s, vh.mT)
+    return SVD(u, s, vh.mH)
 
 
 def newton_schulz(x: A, steps: int, params: Sequence[float], eps: float = 1.0e-7) -> A:

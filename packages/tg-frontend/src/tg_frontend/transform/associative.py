@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..tensor import Tensor
 from .tracing import numeric, same_device
-from .tree import form, leaves, rebuild
+from .tree import form, in_parts, leaves, of_parts, rebuild
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any, axis: int = 0, rever
       >>> associative_scan(lambda a, b: a * b, Tensor([1, 2, 3, 4])).tolist()
       [1, 2, 6, 24]
     """
+    xs = in_parts(xs)
     found = leaves(xs, "xs")
     for name, value in found:
         if not isinstance(value, Tensor):
@@ -59,12 +60,12 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any, axis: int = 0, rever
     def combined(before: list[Tensor], after: list[Tensor]) -> list[Tensor]:
         args = [rebuild(xs, [p.transpose(0, place) for p, place in zip(side, axes, strict=True)])
                 for side in ((after, before) if reverse else (before, after))]  # fmt: skip
-        return _checked(xs, f(*args), axes, after)
+        return _checked(xs, in_parts(f(*map(of_parts, args))), axes, after)
 
     out = _scanned(combined, parts)
     if reverse:
         out = [part.flip(0) for part in out]
-    return rebuild(xs, [part.transpose(0, place) for part, place in zip(out, axes, strict=True)])
+    return of_parts(rebuild(xs, [part.transpose(0, place) for part, place in zip(out, axes, strict=True)]))
 
 
 def _checked(xs: Any, result: Any, axes: list[int], like: list[Tensor]) -> list[Tensor]:

@@ -14,7 +14,7 @@ from ..tensor import Tensor
 from .batched_loop import run_branch
 from .joint import Joint, Pullback, recorded_pullback
 from .tracing import closed_over, numeric, placeholders, same_device, there_now, trace
-from .tree import form, leaves, rebuild, tensor_of
+from .tree import form, in_parts, leaves, of_parts, rebuild, tensor_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
         raise TypeError(f"cond: pred is a tensor of one bool, got {got}")
     if pred.numel() != 1:
         raise ValueError(f"cond: pred is a tensor of one bool, got one of shape {pred.shape}")
+    operands = in_parts(operands)
     args = [(name, tensor_of(value, name, _WHAT, pred.device)) for name, value in leaves(operands, "operands")]
     same_device(_WHAT, [("pred", pred), *args])
     numeric(_WHAT, args)
@@ -70,7 +71,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
         results = Cond(choice.lazydata, ways, tensors, closed, values, floating).results(parents, values)
     else:
         results = [Tensor._value(value) for value in values]
-    return rebuild(ways[0].form, results)
+    return of_parts(rebuild(ways[0].form, results))
 
 
 class _Way:
@@ -91,7 +92,7 @@ class _Way:
         there = there_now()
         for tensor in self.given:
             there.pop(id(tensor), None)
-        self.form = trace(_WHAT, function, rebuild(operands, self.given), self.given)
+        self.form = in_parts(trace(_WHAT, function, of_parts(rebuild(operands, self.given)), self.given))
         found = leaves(self.form, "result")
         self.names = [name for name, _ in found]
         self.outs = [tensor_of(value, name, _WHAT, self._device) for name, value in found]
@@ -99,7 +100,7 @@ class _Way:
 
     def again(self, args: Sequence[Tensor]) -> list[Tensor]:
         """The leaves of what the function returns for other tensors."""
-        result = self._function(*rebuild(self._operands, args))
+        result = in_parts(self._function(*of_parts(rebuild(self._operands, args))))
         return [tensor_of(value, name, _WHAT, self._device) for name, value in leaves(result, "result")]
 
 

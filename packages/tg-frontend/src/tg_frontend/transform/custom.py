@@ -8,6 +8,7 @@ from ..autograd.differentiation import MODE, Switch
 from ..autograd.functions import Grads
 from ..tensor import Tensor
 from .joint import Joint
+from .tree import fill_tensors, tensors_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,14 +64,16 @@ class FunctionContext:
 class _Applied(Joint):
     """A function of a person's own, as the graph knows it."""
 
-    __slots__ = ("context", "count", "given", "kind")
+    __slots__ = ("context", "count", "given", "kind", "pairs")
 
     def __init__(
-        self, kind: type[Function], context: FunctionContext, given: Sequence[int], count: int,
+        self, kind: type[Function], context: FunctionContext, given: Sequence[tuple[int, bool]], count: int,
         results: Sequence[Tensor],
     ) -> None:  # fmt: skip
-        super().__init__([one.lazydata for one in results], [one.dtype.kind == "float" for one in results])
+        flat = tensors_in(results)
+        super().__init__([one.lazydata for one in flat], [one.dtype.kind == "float" for one in flat])
         self.kind, self.context, self.given, self.count = kind, context, given, count
+        self.pairs = [one.is_complex() for one in results]
 
     @property
     def name(self) -> str:
@@ -94,23 +97,28 @@ class _Applied(Joint):
             Tensor.zeros(*shape, dtype=kind) if weight is None else weight
             for weight, shape, kind in zip(weights, self.shapes, self.kinds, strict=True)
         ]  # fmt: skip
+        parts = iter(full)
+        full = [Tensor._composed(next(parts), next(parts)) if pair else next(parts) for pair in self.pairs]
         found = self.kind.backward(self.context, *full)
         listed = list(found) if isinstance(found, tuple) else [found]
         if len(listed) != self.count:
             raise RuntimeError(
                 f"{self.name}.backward returned {len(listed)} gradients; forward was given {self.count} arguments"
             )
-        parents: Any = self.parents
+        parents: Any = iter(self.parents)
         out: list[Tensor | None] = []
-        for place, parent in zip(self.given, parents, strict=True):
-            one = listed[place]
+        for place, pair in self.given:
+            one, parent = listed[place], next(parents)
             if one is not None and not isinstance(one, Tensor):
                 raise TypeError(f"{self.name}.backward returned a {type(one).__name__} for argument {place}")
             if one is not None and one.shape != parent.shape:
                 raise RuntimeError(
                     f"{self.name}.backward returned shape {one.shape} for argument {place}, of shape {parent.shape}"
                 )
-            out.append(None if one is None else one.cast(parent.dtype))
+            out.append(None if one is None else one.real.cast(parent.dtype))
+            if pair:
+                next(parents)
+                out.append(one.imag.cast(parent.dtype) if one is not None and one.is_complex() else None)
         return out
 
 
@@ -120,7 +128,7 @@ class Function:
     Both are static methods, and take a :class:`FunctionContext` first. ``forward`` takes the arguments of ``apply`` and
     returns a tensor or a tuple of tensors; nothing in it is recorded. ``backward`` takes a gradient for each result and
     returns one for each argument, or None. What it computes, of these and of ``saved_tensors``, is recorded where the
-    gradient is to be differentiated in turn.
+    gradient is to be differentiated in turn. Gradients of complex tensors are complex, dL/dRe + i dL/dIm.
 
     Example:
       >>> from tg_frontend import Function, Tensor
@@ -181,9 +189,10 @@ class Function:
         """
         context = FunctionContext()
         context.needs_input_grad = tuple([
-            isinstance(arg, Tensor) and arg.requires_grad is not False and arg.dtype.kind == "float" for arg in args
+            isinstance(arg, Tensor) and arg.requires_grad is not False and arg.dtype.kind in ("float", "complex")
+            for arg in args
         ])  # fmt: skip
-        given = [place for place, arg in enumerate(args) if isinstance(arg, Tensor)]
+        given = [(place, arg.is_complex()) for place, arg in enumerate(args) if isinstance(arg, Tensor)]
         with Switch(MODE, "recording", False):
             returned = cls.forward(context, *args)
         results = list(returned) if isinstance(returned, tuple) else [returned]
@@ -193,8 +202,10 @@ class Function:
         if not given:
             return returned
         applied = _Applied(cls, context, given, len(args), results)
-        outs = applied.results([args[place] for place in given], [one.lazydata for one in results])
+        parents = [part for place, _ in given for part in args[place]._floats()]
+        found = applied.results(parents, [one.lazydata for one in tensors_in(results)])
+        outs = fill_tensors(results, found)
         made = {id(one): out for one, out in zip(results, outs, strict=True)}
         context._saved = [made.get(id(one), one) for one in context._saved]
-        context._nodes = [one.lazydata for one in context._saved]
+        context._nodes = [one.lazydata for one in tensors_in(context._saved)]
         return tuple(outs) if isinstance(returned, tuple) else outs[0]

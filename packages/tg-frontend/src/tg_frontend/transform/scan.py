@@ -16,7 +16,7 @@ from .batched_loop import run
 from .joint import Joint, Pullback, recorded_pullback
 from .loop import Earlier, Results, Steps
 from .tracing import closed_over, next_carry, numeric, placeholders, same_device, there_now, trace
-from .tree import form, leaves, rebuild, tensor_of
+from .tree import form, in_parts, leaves, of_parts, rebuild, tensor_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def scan(
       >>> total.item(), sums.tolist()
       (6.0, [1.0, 3.0, 6.0])
     """
+    init, xs = in_parts(init), in_parts(xs)
     carry = [(name, tensor_of(value, name, "scan")) for name, value in leaves(init, "init")]
     parts = _checked_xs(xs)
     count = _length(parts, length)
@@ -69,9 +70,9 @@ def scan(
     through = [tensor for _, tensor in parts]
     if count == 0:
         empty = [Tensor.zeros(0, *y.shape, dtype=y.dtype, device=y.device) for y in body.y_out]
-        return rebuild(init, [tensor.contiguous() for tensor in start]), rebuild(body.y_form, empty)
+        return of_parts(rebuild(init, [tensor.contiguous() for tensor in start])), of_parts(rebuild(body.y_form, empty))
     finals, ys = body.run(start, through, count)
-    return rebuild(init, finals), rebuild(body.y_form, ys)
+    return of_parts(rebuild(init, finals)), of_parts(rebuild(body.y_form, ys))
 
 
 def _checked_xs(xs: Any) -> list[tuple[str, Tensor]]:
@@ -127,7 +128,8 @@ class _Traced:
         there = there_now()
         for tensor in given:
             there.pop(id(tensor), None)
-        result = trace("scan", f, (rebuild(init, self.carry_in), rebuild(xs, self.x_in)), given)
+        arguments = of_parts((rebuild(init, self.carry_in), rebuild(xs, self.x_in)))
+        result = in_parts(trace("scan", f, arguments, given))
         if not isinstance(result, tuple) or len(result) != 2:
             raise TypeError(f"scan: the function returns a carry and what is kept of a step, got {form(result)}")
         self.carry_out = next_carry("scan", init, result[0], self.carry_in)
@@ -142,7 +144,7 @@ class _Traced:
 
     def again(self, carry: Sequence[Tensor], x: Sequence[Tensor]) -> list[Tensor]:
         """What the function returns for other tensors: the leaves of the carry and of the rest."""
-        new, y = self._f(rebuild(self._init, carry), rebuild(self._xs, x))
+        new, y = in_parts(self._f(*of_parts((rebuild(self._init, carry), rebuild(self._xs, x)))))
         out = next_carry("scan", self._init, new, carry)
         return [*out, *(tensor_of(value, name, "scan", self._device) for name, value in leaves(y, "y"))]
 

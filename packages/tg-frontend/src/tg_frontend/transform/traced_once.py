@@ -19,7 +19,7 @@ from ..autograd.differentiation import MODE, Switch
 from ..tensor import Tensor
 from .batched_loop import run_body
 from .tracing import placeholders, trace
-from .tree import leaves, rebuild
+from .tree import fill_tensors, tensors_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def traced_once(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def once(*args: P.args, **kwargs: P.kwargs) -> R:
-        tensors = [arg for arg in args if isinstance(arg, Tensor)]
+        tensors = tensors_in(args)
         if kwargs or not _keeps(tensors):
             return function(*args, **kwargs)
         key = _key(function, args, tensors)
@@ -99,7 +99,7 @@ def traced_once(function: Callable[P, R]) -> Callable[P, R]:
         _KEPT.traces[key] = found
         values = [tensor.lazydata for tensor in tensors]
         results = run_body(function.__name__.strip("_"), found.body, found.part, found.given, found.outs, values)
-        out: R = rebuild(found.form, [Tensor._value(lazy) for lazy in results])
+        out: R = fill_tensors(found.form, [Tensor._value(lazy) for lazy in results])
         return out
 
     return once
@@ -112,7 +112,6 @@ def _keeps(tensors: Sequence[Tensor]) -> bool:
         and not MODE.recording
         and not ANOMALY.value  # names the lines that steps come from
         and all(tensor.lazydata.st.numeric for tensor in tensors)
-        and not any(tensor.is_complex() for tensor in tensors)
         and len({tensor.device for tensor in tensors}) == 1
         and sum(prod(tensor._ints()) for tensor in tensors) <= _ELEMENTS
     )
@@ -126,11 +125,10 @@ def _key(function: Callable[..., Any], args: Sequence[Any], tensors: Sequence[Te
 
 def _trace(function: Callable[..., Any], args: Sequence[Any], tensors: Sequence[Tensor]) -> _Traced:
     given = placeholders([(tensor._ints(), tensor) for tensor in tensors])
-    places = iter(given)
-    inner = [next(places) if isinstance(arg, Tensor) else arg for arg in args]
+    inner = fill_tensors(list(args), given)
     with Switch(MODE, "recording", False):
         form = trace(function.__name__, function, inner, given)
-    outs = [value.lazydata for _, value in leaves(form, "result")]
+    outs = [value.lazydata for value in tensors_in(form)]
     nodes = [tensor.lazydata for tensor in given]
     part = isolate(outs, nodes)
     return _Traced(nodes, form, outs, part, Body(part), [Tensor._value(node) for node in part.captured])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
+from ..complex.parts import Parts
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -81,6 +82,31 @@ def fill_tensors(tree: Any, values: Iterable[Any]) -> Any:
     """The same nesting, with other values in the places of the tensors."""
     rest = iter(values)
     return map_tensors(tree, lambda _: next(rest))
+
+
+def in_parts(tree: Any) -> Any:
+    """The same nesting, with a pair of its parts in the place of each complex tensor: trees of nodes of the graph.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> form(in_parts([Tensor(1.0), Tensor(1j)]))
+      '[., (., .)]'
+    """
+    return mapped(tree, lambda leaf: Parts(*leaf._floats()) if isinstance(leaf, Tensor) and leaf.is_complex() else leaf)
+
+
+def of_parts(tree: Any) -> Any:
+    """What :func:`in_parts` took apart."""
+    if isinstance(tree, Parts):
+        return tree.re._composed(tree.re, tree.im)
+    if isinstance(tree, dict):
+        new = copy(tree)
+        new.update({key: of_parts(value) for key, value in tree.items()})
+        return new
+    if isinstance(tree, (list, tuple)):
+        parts = [of_parts(value) for value in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+    return tree
 
 
 def form(tree: Any) -> str:

@@ -11,7 +11,7 @@ from ..tensor import Tensor
 from .batched_loop import run_while
 from .joint import Joint
 from .tracing import closed_over, next_carry, numeric, placeholders, same_device, there_now, trace
-from .tree import leaves, rebuild, tensor_of
+from .tree import in_parts, leaves, of_parts, rebuild, tensor_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
       192
     """
     what = "while_loop"
+    init = in_parts(init)
     start = [(name, tensor_of(value, name, what)) for name, value in leaves(init, "init")]
     if not start:
         raise ValueError("while_loop: the state has no tensors")
@@ -57,12 +58,12 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     flags: list[Tensor] = []
 
     def step(state: Any) -> Any:
-        new = next_carry(what, init, body(state), given)
-        flags.append(_flag(cond(rebuild(init, new))))
+        new = next_carry(what, init, in_parts(body(state)), given)
+        flags.append(_flag(cond(of_parts(rebuild(init, new)))))
         return new
 
-    first = _flag(cond(rebuild(init, tensors)))
-    new = trace(what, step, (rebuild(init, given),), given)
+    first = _flag(cond(of_parts(rebuild(init, tensors))))
+    new = trace(what, step, (of_parts(rebuild(init, given)),), given)
     try:
         lazies = run_while(
             what, [tensor.lazydata for tensor in given], [tensor.lazydata for tensor in new], flags[0].lazydata,
@@ -74,8 +75,8 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     parents = [tensor for tensor, is_float in zip(tensors, floating, strict=True) if is_float]
     parents += closed_over(new, given, there)
     if not MODE.recording or all(tensor.requires_grad is False for tensor in parents):
-        return rebuild(init, [Tensor._value(lazy) for lazy in lazies])
-    return rebuild(init, WhileLoop(lazies, floating).results(parents, lazies))
+        return of_parts(rebuild(init, [Tensor._value(lazy) for lazy in lazies]))
+    return of_parts(rebuild(init, WhileLoop(lazies, floating).results(parents, lazies)))
 
 
 def _flag(value: Any) -> Tensor:
