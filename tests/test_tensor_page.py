@@ -20,7 +20,7 @@ SAMPLE = {
     "Tensor.polar": (FLOATS, "any"),
     "Tensor.rand": (FLOATS[:1], ""),
     "fft.rfft": (ALL, "any"),
-    "linalg.eigh": (FLOATS[:1], "any"),
+    "linalg.eigh": (["float32", "complex64"], "any"),
 }
 
 

@@ -100,10 +100,10 @@ def test_elimination(lead: tuple[int, ...], dtype: str) -> None:
     a, b, wide = some(*lead, 6, 6, dtype=dtype), some(*lead, 6, 2, dtype=dtype), some(*lead, 3, 5, dtype=dtype)
     bounds = Bounds(a)
     for one in (a, wide):
-        p, left, right = all_of(linalg.lu(Tensor(one)))
-        bounds.same(p @ left @ right, one)
-        assert np.abs(left).max() < 1.5
-        assert np.array_equal(left, np.tril(left)) and np.array_equal(right, np.triu(right))
+        p, below, above = all_of(linalg.lu(Tensor(one)))
+        bounds.same(p @ below @ above, one)
+        assert np.abs(below).max() < 1.5
+        assert np.array_equal(below, np.tril(below)) and np.array_equal(above, np.triu(above))
     size = np.abs(a).sum()
 
     def solves(matrix: Array, x: Array, want: Array) -> None:
@@ -249,7 +249,9 @@ def test_gradients_to_second_order(name: str) -> None:
 
 def test_gradients_that_depend_on_a_phase_are_nan() -> None:
     s = definite(3, 3)
-    for f in (lambda a: linalg.eigh(a).eigenvectors.real, lambda a: linalg.svd(a).U.real):
+    functions: list[Callable[[Tensor], Tensor]]
+    functions = [lambda a: linalg.eigh(a).eigenvectors.real, lambda a: linalg.svd(a).U.real]
+    for f in functions:
         x = Tensor(s, requires_grad=True)
         (f(x) * Tensor(some(3, 3)).real).sum().backward()
         assert x.grad is not None and np.isnan(x.grad.numpy()).all()

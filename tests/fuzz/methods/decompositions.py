@@ -39,7 +39,7 @@ def _of_any(name: str, reference: Callable[..., Any], smooth: bool = False, **kw
 
 def _inverse(x: Array, upper: bool = False) -> Any:
     low = np.triu(x) if upper else np.tril(x)
-    turned = np.swapaxes(low, -1, -2)
+    turned = np.swapaxes(low, -1, -2).conj()
     return np.linalg.inv(turned @ low if upper else low @ turned)
 
 

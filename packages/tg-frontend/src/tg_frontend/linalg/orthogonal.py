@@ -8,7 +8,7 @@ from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
-from .compact import axis_of, multiplied, triangle_of
+from .compact import axis_of, multiplied, negligible_square, triangle_of
 from .matrices import (
     BLOCK,
     adjoint,
@@ -21,6 +21,7 @@ from .matrices import (
     mirrored,
     numbers,
     phase,
+    square,
     unflat,
     upper,
 )
@@ -104,17 +105,33 @@ def reflections(a: Tensor) -> tuple[Tensor, Tensor]:
     def step(rest: Tensor, k: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         here = (rows >= k).where(column(rest, k), 0)
         most = extent(here).max(1, keepdim=True)
-        axis, _ = axis_of(here / (most == 0).where(1, most), rows, k)
-        rest = rest - axis.unsqueeze(2) * (axis.conj().unsqueeze(1) @ rest)
-        pivot = (rows == k).where(axis, 0).sum(1, keepdim=True)
-        below = (rows > k).where(axis / (pivot == 0).where(1, pivot), 0)  # an axis counts as 1 on the diagonal
-        return rest, (below, (pivot * pivot.conj()).squeeze(1))
+        axis, factor = _axis_and_factor(here / (most == 0).where(1, most), rows, k)
+        rest = rest - axis.unsqueeze(2) * (factor.conj() * (axis.conj().unsqueeze(1) @ rest).squeeze(1)).unsqueeze(1)
+        return rest, ((rows > k).where(axis, 0), factor.squeeze(1))  # an axis counts as 1 on the diagonal
 
     rest, (axes, factors) = scan(step, many, numbers(least, a))
     axes = axes.permute(1, 2, 0)
     if n > m:
         axes = axes.pad(((0, 0), (0, 0), (0, n - m)))
     return unflat(upper(rest) + axes, a), factors.transpose(0, 1).reshape((*a.shape[:-2], least))
+
+
+def _axis_and_factor(here: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """An axis v (count, m), 1 at place ``k``, and a factor t (count, 1), such that 1 - t* v @ v.mH makes zeros below.
+
+    What stays there is real, so that complex factors are not; see :func:`~.compact.axis_of` for the arguments.
+    """
+    first = (rows == k).where(here, 0).sum(1, keepdim=True)
+    beyond = (rows > k).where(here, 0)
+    rest = square(beyond).sum(1, keepdim=True)
+    nothing = rest <= negligible_square(here)
+    if here.is_complex():
+        nothing = nothing & (first.imag == 0)
+    size = (square(first) + rest).sqrt()
+    stays = (first.real < 0).where(size, -size)  # of the other sign, so that nothing is lost
+    pivot = first - stays
+    factor = nothing.where(0, -pivot / nothing.where(1, stays))
+    return (rows == k).where(1, nothing.where(0, beyond / nothing.where(1, pivot))), factor
 
 
 class _QR(Function):

@@ -88,15 +88,18 @@ class LLVMCompiler(Compiler):
       level: how hard LLVM tries, 0 to 3.
       tuned: the text comes from our renderer, so where it is written in vectors, its loops are as they should be:
         four passes then give what the whole pipeline gives, in a tenth of its time.
+      by_hand: the text was written by hand, and is as it should be: these four passes do for all of it.
     """
 
-    def __init__(self, arch: CPUArch | None = None, triple: str = "", level: int = 2, tuned: bool = False) -> None:
-        self.arch, self.level, self.tuned = arch or CPUArch(), level, tuned
+    def __init__(
+        self, arch: CPUArch | None = None, triple: str = "", level: int = 2, tuned: bool = False, by_hand: bool = False
+    ) -> None:  # fmt: skip
+        self.arch, self.level, self.tuned, self.by_hand = arch or CPUArch(), level, tuned, by_hand
         self.triple = triple = triple or (self.arch.kind.triple if self.arch.machine else "")
         # asking LLVM for the host's name would load it even where the binary is on disk already
         native = "" if triple or self.arch.cpu else cpu_identity()
         chosen = f"{triple}:{self.arch.cpu}:{','.join(self.arch.features)}:{native}"
-        passes = ",".join(_TUNED_PASSES) if tuned else ""
+        passes = ",".join((*_TUNED_PASSES, "always") if by_hand else _TUNED_PASSES if tuned else ())
         super().__init__(f"llvm:{version('llvmlite')}:{level}:{passes}:{chosen}")
 
     @functools.cached_property
@@ -168,7 +171,7 @@ class LLVMCompiler(Compiler):
         options = binding.create_pipeline_tuning_options(speed_level=self.level)
         options.loop_vectorization &= vectors
         builder = binding.create_pass_builder(self.machine, options)
-        if self.tuned and _VECTOR.search(src):
+        if self.by_hand or (self.tuned and _VECTOR.search(src)):
             passes = binding.create_new_function_pass_manager()
             for name in _TUNED_PASSES:
                 getattr(passes, f"add_{name}_pass")()

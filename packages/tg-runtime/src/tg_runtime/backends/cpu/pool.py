@@ -33,7 +33,7 @@ _PREPARED_THUNKS = 24
 def ir_compiler() -> Compiler | None:
     """What compiles LLVM IR here: llvmlite, else clang, else nothing."""
     if llvm.available():
-        return llvm.LLVMCompiler()
+        return llvm.LLVMCompiler(by_hand=True)
     if c_compiler() is not None:
         return clang.ClangCompiler(language="ir")
     return None
