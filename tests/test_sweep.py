@@ -131,7 +131,8 @@ def test_a_stage_after_which_a_kernel_breaks_a_rule_is_found(monkeypatch: pytest
 
 @pytest.mark.fallbacks
 def test_a_plan_beyond_a_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tg_codegen.compile.heuristic", lambda nest, target: [Split("i0", 512, Kind.LOCAL)])
+    actions = [Split("i0", 512, Kind.LOCAL)]
+    monkeypatch.setattr("tg_codegen.compile.heuristic", lambda draft, target: draft.take(actions))
     found = Found()
     planned(Case.parse("matmul/NN/float32/1000x9x8"), MACHINES["WGSL"], found)
     assert "512 work-items; it runs at most 256" in str(found.failures[0])
@@ -139,7 +140,7 @@ def test_a_plan_beyond_a_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_too_many_accumulators_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     actions = [Split("i1", 4, Kind.VECTOR), Split("i0", 5, Kind.UPCAST), Split("i1", 4, Kind.UPCAST)]
-    monkeypatch.setattr("tg_codegen.compile.heuristic", lambda nest, target: actions)
+    monkeypatch.setattr("tg_codegen.compile.heuristic", lambda draft, target: draft.take(actions))
     found = Found()
     planned(Case.parse("matmul/NN/float32/100x100x100"), MACHINES["LLVM-128x1"], found)
     assert "20 registers are accumulators of one loop; there are 16" in str(found.failures[0])
