@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_frontend import Tensor
+from tg_frontend import Tensor, nn
 
 A = np.array([[1, 3, 0, 2], [7, 0, 5, 5], [2, 2, 9, 1]])
 B = np.array([[2, 1, 4, 2], [0, 6, 5, 8], [3, 2, 1, 1]])
@@ -51,3 +51,24 @@ def test_integers_give_what_floats_give(name: str, dtype: str) -> None:
 
 def test_bools_are_counted_by_sums_to_a_size() -> None:
     assert Tensor([[True, True, False]]).sum_to_size(1, 1).tolist() == [[2]]
+
+
+DISTANCES: dict[str, Any] = {
+    **{name: lambda x, y, name=name: getattr(x, name)(y) for name in (
+        "l1_loss", "mse_loss", "huber_loss", "smooth_l1_loss", "pairwise_distance", "cdist", "dist")},
+    "softsign": lambda x, y: x.softsign(),
+    "margin_ranking_loss": lambda x, y: x.margin_ranking_loss(y, x * 0 + 1),
+    "triplet_margin_loss": lambda x, y: x.triplet_margin_loss(y, x),
+    "multi_margin_loss": lambda x, y: x.multi_margin_loss(Tensor([0, 1])),
+    "local_response_norm": lambda x, y: nn.functional.local_response_norm(x.reshape(1, 2, 3), 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_distances_of_narrow_integers_do_not_wrap(name: str) -> None:
+    for kind in ("int8", "uint8", "int16", "int32"):
+        low, high = np.iinfo(kind).min, np.iinfo(kind).max
+        a, b = np.array([[high, low, 3], [low, 100, high]]), np.array([[low, high, 5], [high, 27, low]])
+        found = DISTANCES[name](Tensor(a.astype(kind)), Tensor(b.astype(kind)))
+        wanted = DISTANCES[name](Tensor(a.astype(np.float64)), Tensor(b.astype(np.float64)))
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-5, err_msg=kind)

@@ -144,10 +144,12 @@ def floating(x: B) -> B:
 
 
 def negatable(x: B) -> B:
-    """The tensor itself, if differences of its elements can be told; of unsigned integers, as floats.
+    """The tensor itself, if differences of its elements can be told; else wider, so that they do not wrap.
 
-    These are of 64 bits where float32 would round the integers.
+    Signed integers are of 64 bits then; unsigned ones are floats, of 64 bits where float32 would round the integers.
     """
+    if x.dtype.kind == "int":
+        return cast(x, dtypes.int64)
     if x.dtype.kind != "uint":
         return x
     return cast(x, dtypes.float64) if x.dtype.itemsize >= 4 else floating(x)

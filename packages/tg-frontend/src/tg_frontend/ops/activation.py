@@ -248,6 +248,7 @@ def softsign(x: A) -> A:
       >>> Tensor([-1.0, 0.0, 1.0]).softsign()
       Tensor([-0.5,  0. ,  0.5])
     """
+    x = floating(x)
     return x / (x.abs() + 1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tg_dtype import dtypes, sum_acc_dtype
 from tg_shape import prod
 
+from ...array.casts import floating
 from ...tensor import Tensor
 
 TYPE_CHECKING = False
@@ -222,6 +223,7 @@ def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float =
         raise ValueError(f"local_response_norm: input of shape {x.shape}, size {size!r}; 3 axes and 1 at least")
     if 0 in x.shape:
         return x * 1
+    x = floating(x)
     squares = (x * x).pad([None, (size // 2, (size - 1) // 2), *(None,) * (x.ndim - 2)])
     mean = squares.unfold(1, size, 1).sum(-1) / size
     return x / (mean * alpha + k) ** beta
