@@ -259,3 +259,47 @@ def test_two_threads_realise_at_once(backend: str) -> None:
 def test_a_softmax_reads_its_input_once() -> None:
     x = Tensor(np.random.default_rng(0).standard_normal((4, 5)).astype(np.float32)).realize()
     assert kernels(x.softmax().realize) <= 3
+
+
+READ: dict[str, Any] = {
+    "elementwise": lambda x: x + 1, "softmax": lambda x: x.softmax(1), "linear": lambda x: (x @ x.T).relu(),
+    "positions": lambda x: x.cummax(1)[1], "running sum": lambda x: x.cumsum(1), "transposed": lambda x: (x + 1).T,
+    "reversed": lambda x: (x * 2).flip(1), "repeated": lambda x: x.exp().repeat(2, 1),
+    "padded": lambda x: (x + 1).pad((1, 0)),
+    "most of it": lambda x: (x * 2)[:, 1:], "joined": lambda x: x.cat(x + 1), "drawn": lambda x: x.rand_like(),
+    "converted": lambda x: x.cast("float64").log(), "sorted": lambda x: x.sort(1)[0], "rows": lambda x: (x + 1)[[1, 0]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_was_read_is_not_computed_again(name: str) -> None:
+    x = Tensor(np.random.default_rng(0).normal(size=(3, 301)).astype(np.float32)).realize()
+    y = READ[name](x)
+    first = y.numpy()
+    for read in (y.numpy, y.tolist, lambda: bytes(y.data())):
+        before = GlobalCounters.kernel_count, GlobalCounters.global_ops
+        read()
+        copied = GlobalCounters.kernel_count - before[0]  # of a view: its elements are put in a row
+        assert copied <= (0 if y.lazydata.st.contiguous else 1) and GlobalCounters.global_ops == before[1]
+    np.testing.assert_array_equal(y.numpy(), first)
+
+
+def test_a_small_part_that_is_read_does_not_compute_the_whole() -> None:
+    x = Tensor(np.arange(1000.0, dtype=np.float32)).realize()
+    y = (x * 2)[:3]
+    before = GlobalCounters.global_ops
+    assert y.tolist() == [0.0, 2.0, 4.0]
+    assert GlobalCounters.global_ops - before < 100
+
+
+def test_what_was_read_still_has_a_gradient() -> None:
+    w = Tensor([2.0, 3.0], requires_grad=True)
+    y = (w * w).flip(0)
+    assert y.tolist() == [9.0, 4.0]
+    y.sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [4.0, 6.0]
+    z = w.detach() * 2
+    view = z.reshape(2, 1)
+    assert view.tolist() == [[4.0], [6.0]]
+    z.assign(Tensor([1.0, 7.0]))
+    assert view.tolist() == [[1.0], [7.0]]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from tg_dtype import ConstType, dtypes, interop
 from tg_lazy import LazyBuffer
+from tg_lazy.ops import LEAVES
 from tg_runtime import capturing
+from tg_shape import prod
 
 from ..host import transfer
 from ..memory import disk
 from ..memory.realization import realize_all
 from .base import B
 from .lending import check_lendable
+
+_SPARE = 2  # times as many elements as are read are computed for good, if they are what they are seen in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,9 +41,32 @@ def host_memory(x: B) -> LazyBuffer:
             x._let_go()
         if transfer.runs_nothing(lazy.device):
             lazy = lazy.copy_to(disk.HOST)
+        else:
+            kept = _kept(x)
+            if kept is not None:
+                realize_all([kept])
+                lazy = x.lazydata
         lazy = lazy.contiguous()
         realize_all([lazy])
     return lazy
+
+
+def _kept(x: B) -> LazyBuffer | None:
+    """What of a value that is not in memory yet is computed for good: the next reading finds it. None if nothing.
+
+    A part of something larger is computed by itself, again at each reading: the rest may never be wanted.
+    """
+    lazy, home = x.lazydata, x._home
+    base = lazy.base
+    if base.is_realized or base.op in LEAVES:
+        return None
+    apart = home is not None and not home.direct  # seen in a node of others
+    held = home.root.shape if home is not None and apart else base.shape
+    if not all(isinstance(dim, int) for dim in (*held, *lazy.shape)) or prod(held) > _SPARE * prod(lazy.shape):
+        return None
+    if home is not None and apart:
+        home.settle()
+    return x.lazydata.base
 
 
 def data(x: B) -> memoryview:
