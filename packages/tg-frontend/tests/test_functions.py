@@ -358,7 +358,6 @@ def test_names_lead_to_methods_dtypes_and_numbers() -> None:
             named(name)(x)
     for name, said in (
         ("FloatTensor", "dtype='float32'"),
-        ("size", "numel"),
         ("storage", "DLPack"),
         ("nothing", "nothing'$"),
     ):

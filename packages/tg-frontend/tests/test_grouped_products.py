@@ -77,11 +77,76 @@ def test_scales_of_rows_and_of_all() -> None:
     assert got.dtype is dtypes.bfloat16
     np.testing.assert_allclose(got.float().numpy(), exact * 9 + 1, rtol=1e-2, atol=1e-2)
     assert F.scaled_mm(a, b, *whole, *whole, output_dtype=None).dtype is dtypes.fp8e4m3
-    with pytest.raises(NotImplementedError, match="scales of BlockWise1x32"):
-        F.scaled_mm(a, b, Tensor(rows), kinds.BlockWise1x32, *whole)
-    with pytest.raises(NotImplementedError, match="without a swizzle"):
+    with pytest.raises(NotImplementedError, match="no swizzle"):
         F.scaled_mm(a, b, *whole, *whole, swizzle_a=F.SwizzleType.SWIZZLE_32_4_4)
     with pytest.raises(ValueError, match="scales of mat_b have shape"):
         F.scaled_mm(a, b, *whole, Tensor(rows), kinds.RowWise)
     with pytest.raises(ValueError, match="shapes"):
         F.scaled_mm(b, b, *whole, *whole)
+
+
+def _blocks(rows: int, inner: int, kind: Any, swizzled: bool = False) -> tuple[Any, Any]:
+    """Scales of the blocks of a matrix as they are given, and the scale of each of its elements."""
+    high, wide = {"BlockWise1x16": (1, 16), "BlockWise1x32": (1, 32), "BlockWise1x128": (1, 128)}.get(
+        kind.name, (128, 128)
+    )
+    scales = RNG.uniform(0.5, 2, (-(-rows // high), -(-inner // wide))).astype(np.float32)
+    each = np.empty((rows, inner), np.float32)
+    for row in range(rows):
+        for column in range(inner):
+            each[row, column] = scales[row // high, column // wide]
+    if swizzled:  # where each scale lies, by the formula in NVIDIA's manual of cuBLAS
+        across = -(-scales.shape[1] // 4)
+        given = np.full(-(-rows // 128) * across * 512, np.nan, np.float32)
+        for (row, column), value in np.ndenumerate(scales):
+            inside = row % 32 * 16 + row % 128 // 32 * 4 + column % 4
+            given[(row // 128 * across + column // 4) * 512 + inside] = value
+        return given, each
+    return (scales.T if high > 1 else scales), each
+
+
+@pytest.mark.parametrize(("kind_a", "kind_b", "swizzled"), [
+    ("BlockWise1x128", "BlockWise1x128", False), ("BlockWise1x128", "BlockWise128x128", False),
+    ("BlockWise128x128", "BlockWise1x128", False), ("BlockWise1x32", "BlockWise1x32", False),
+    ("BlockWise1x32", "BlockWise1x16", True), ("BlockWise1x16", "BlockWise1x128", True),
+])  # fmt: skip
+def test_scales_of_blocks(kind_a: str, kind_b: str, swizzled: bool) -> None:
+    kinds, order = F.ScalingType, F.SwizzleType.SWIZZLE_32_4_4 if swizzled else None
+    rows, inner, columns = 131, 290, 140
+    a, b = Tensor(_drawn(rows, inner)).cast("fp8e4m3"), Tensor(_drawn(inner, columns)).cast("fp8e4m3")
+    scale_a, each_a = _blocks(rows, inner, kinds[kind_a], swizzled)
+    scale_b, each_b = _blocks(columns, inner, kinds[kind_b], swizzled)
+    wanted = (a.float().numpy() * each_a) @ (b.float().numpy() * each_b.T)
+    given_a, given_b = (Tensor(scale_a), kinds[kind_a]), (Tensor(scale_b), kinds[kind_b])
+    got = F.scaled_mm(a, b, *given_a, *given_b, order, order, output_dtype="float32")
+    np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-5, atol=1e-4)
+    level = kinds.TensorWise  # a number for all beside those of the blocks
+    got = F.scaled_mm(a, b, [given_a[0], Tensor([3.0])], [given_a[1], level], [given_b[0], Tensor(0.5)],
+                      [given_b[1], level], [order, None], [order, None], output_dtype="float32")  # fmt: skip
+    np.testing.assert_allclose(got.numpy(), wanted * 1.5, rtol=1e-5, atol=1e-4)
+
+
+def test_scales_of_squares_may_be_filled_up() -> None:
+    kind = F.ScalingType.BlockWise128x128
+    a, b = Tensor(_drawn(3, 256)), Tensor(_drawn(256, 2))
+    scales = np.array([[2.0], [3.0]], np.float32)
+    filled = np.concatenate([scales, np.full((2, 1), np.nan, np.float32)])
+    one = F.scaled_mm(a, b, Tensor(scales), kind, Tensor(filled), kind, output_dtype="float32")
+    each = np.repeat([2.0, 3.0], 128).astype(np.float32)
+    np.testing.assert_allclose(one.numpy(), (a.numpy() * each) @ (b.numpy() * each[:, None]), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "shape", "swizzled", "said"), [
+    ("BlockWise1x32", (4, 2), False, r"BlockWise1x32 of a matrix that has 4 rows of 96 are \(4, 3\)"),
+    ("BlockWise1x32", (4, 3), True, r"are \(512,\) swizzled"),
+    ("BlockWise128x128", (2, 1), False, r"are \(1, 1\) or \(4, 1\)"),
+])  # fmt: skip
+def test_scales_of_blocks_of_another_shape(kind: str, shape: Any, swizzled: bool, said: str) -> None:
+    a, whole = Tensor(_drawn(4, 96)), (Tensor(1.0), F.ScalingType.TensorWise)
+    order = F.SwizzleType.SWIZZLE_32_4_4 if swizzled else None
+    with pytest.raises(ValueError, match=said):
+        F.scaled_mm(a, a.T, Tensor(_drawn(*shape)), F.ScalingType[kind], *whole, order)
+    with pytest.raises(ValueError, match="2 scales, 1 recipes"):
+        F.scaled_mm(a, a.T, [Tensor(1.0)] * 2, F.ScalingType.TensorWise, *whole)
+    with pytest.raises(NotImplementedError, match="not swizzled"):
+        F.scaled_mm(a, a.T, Tensor([[1.0]]), F.ScalingType.BlockWise128x128, *whole, F.SwizzleType.SWIZZLE_32_4_4)

@@ -50,6 +50,18 @@ def test_slices(axis: int) -> None:
     check(np.random.default_rng(1).integers(0, 2, (40, 2, 1)).astype(np.float32), axis)
 
 
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_each_nan_may_be_one_of_its_own(axis: int | None) -> None:
+    x = np.random.default_rng(2).integers(0, 2, (7, 2)).astype(np.float32)
+    x[[0, 2, 6], [1, 0, 1]] = math.nan
+    asked = {"return_index": True, "return_inverse": True, "return_counts": True, "axis": axis}
+    wanted = np.unique(x, **asked, equal_nan=False)
+    for ours, theirs in zip(Tensor(x).unique(**asked, equal_nan=False), wanted, strict=True):  # type: ignore[arg-type]
+        np.testing.assert_array_equal(ours.numpy(), np.asarray(theirs).reshape(ours.numpy().shape))
+    assert len(Tensor(x).unique(equal_nan=False)) == 5  # type: ignore[arg-type]
+    assert Tensor([1, 1]).unique(equal_nan=False).tolist() == [1]  # type: ignore[union-attr]
+
+
 def test_nothing_and_one() -> None:
     assert Tensor.zeros(0).unique().shape == (0,)  # type: ignore[union-attr]
     assert [part.shape for part in Tensor.zeros(0, 3).unique(return_counts=True, axis=0)] == [(0, 3), (0,)]

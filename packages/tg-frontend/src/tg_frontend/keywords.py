@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import update_wrapper
 from inspect import unwrap
 from threading import local
+from types import NoneType
 
 from tg_lazy.graph.origin import WRAPPERS
 
@@ -178,6 +179,11 @@ def _complex_among(values: Iterable[Any]) -> bool:
     return False
 
 
+def _is_harmless(name: str, value: object) -> bool:
+    """Whether an argument of another library says here what is so anyway."""
+    return isinstance(value, (bool, int, float, NoneType)) and value in _HARMLESS.get(name, ())
+
+
 def reached(given: str, names: Sequence[str], taken: Sequence[str] = ()) -> str | None:
     """The argument that a spelling stands for, of those of a function.
 
@@ -260,7 +266,7 @@ class _Signature:
             if not args and self.bound and name in _SELF and name not in names:
                 args = (value,)
                 continue
-            if name not in names and (name in _IGNORED or (name in _HARMLESS and value in _HARMLESS[name])):
+            if name not in names and (name in _IGNORED or _is_harmless(name, value)):
                 continue
             known = self.respelled(name, taken)
             if known is not None:

@@ -9,6 +9,7 @@ from tg_shape import Variable
 from ..autograd.functions import Contiguous, ContiguousBackward, Same
 from ..memory.realization import realize_all, schedule_all
 from .base import B
+from .casts import to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,8 +90,14 @@ def copied(x: B) -> B:
     return x._apply(Same())
 
 
-def clone(x: B) -> B:
+def clone(x: B, device: str | None = None) -> B:
     """The same elements in new memory: what is assigned to one does not show in the other. The gradient flows.
+
+    Args:
+      device: where that memory is; the tensor's own device if not given.
+
+    Raises:
+      UnknownDevice: if no package offers such a device.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -100,7 +107,7 @@ def clone(x: B) -> B:
       >>> x
       Tensor([1, 2])
     """
-    return x._apply(Contiguous(fresh=True))
+    return x._apply(Contiguous(fresh=True)) if device is None else to(x, device, copy=True)
 
 
 def contiguous_backward(x: B) -> B:

@@ -6,6 +6,7 @@ of it is imported before somebody asks for it.
 """
 
 from ..keywords import offered
+from .bits import bitwise_count, packbits, unpackbits
 from .creation import (
     as_tensor,
     asarray,
@@ -35,6 +36,7 @@ from .elements import (
     triu_indices_from,
     vecmat,
 )
+from .grids import block, ix_
 from .kinds import (
     can_cast,
     finfo,
@@ -58,6 +60,19 @@ from .modes import (
     seed,
     set_grad_enabled,
 )
+from .numbering import (
+    apply_along_axis,
+    apply_over_axes,
+    argpartition,
+    fabs,
+    lexsort,
+    mask_indices,
+    partition,
+    rollaxis,
+    size,
+    spacing,
+)
+from .polynomials import poly, polyadd, polyder, polyfit, polyint, polymul, polysub, polyval, roots
 from .selection import choose, compress, digitize, extract, flatnonzero, piecewise, select, where
 from .sequences import convolve, correlate, ediff1d, gradient, interp, unwrap
 from .sets import intersect1d, setdiff1d, setxor1d, union1d
@@ -81,10 +96,15 @@ from .statistics import (
 
 __all__ = [
     "append",
+    "apply_along_axis",
+    "apply_over_axes",
+    "argpartition",
     "array_equiv",
     "as_tensor",
     "asarray",
     "average",
+    "bitwise_count",
+    "block",
     "can_cast",
     "cbrt",
     "chain_matmul",
@@ -100,6 +120,7 @@ __all__ = [
     "digitize",
     "ediff1d",
     "extract",
+    "fabs",
     "finfo",
     "flatnonzero",
     "from_numpy",
@@ -126,6 +147,9 @@ __all__ = [
     "iscomplex",
     "iscomplexobj",
     "isrealobj",
+    "ix_",
+    "lexsort",
+    "mask_indices",
     "matvec",
     "modf",
     "nanargmax",
@@ -138,20 +162,34 @@ __all__ = [
     "nanprod",
     "nanstd",
     "nanvar",
+    "packbits",
+    "partition",
     "percentile",
     "piecewise",
+    "poly",
+    "polyadd",
+    "polyder",
+    "polyfit",
     "polygamma",
+    "polyint",
+    "polymul",
+    "polysub",
+    "polyval",
     "promote_types",
     "ptp",
     "randint",
     "resize",
     "result_type",
+    "rollaxis",
+    "roots",
     "seed",
     "select",
     "set_default_dtype",
     "set_grad_enabled",
     "setdiff1d",
     "setxor1d",
+    "size",
+    "spacing",
     "tensor",
     "tri",
     "tril_indices_from",
@@ -159,6 +197,7 @@ __all__ = [
     "triu_indices_from",
     "typename",
     "union1d",
+    "unpackbits",
     "unwrap",
     "vecmat",
     "where",

@@ -22,12 +22,11 @@ _DATES = "there are numbers alone: dates are kept in int64"
 _FILES = "nn.state.safe_save and safe_load keep tensors in files, x.numpy() goes to numpy's"
 _FLOATS = "floats raise no flags: detect_anomaly() finds what makes a NaN"
 _ITERATION = "a tensor is iterated along its first axis; single elements are tolist()"
-_POLYNOMIALS = "polynomials are numpy's: numpy.polynomial on x.numpy()"
+_POLYNOMIALS = "polynomials are rows of coefficients: polyval(), polymul(), polyfit(), ...; quotients are numpy's"
 _MATRICES = "a tensor of two axes is a matrix; @ multiplies them"
 _TYPES = "dtypes are objects of one class: x.dtype.kind tells which kind one is"
 _TEXT = "there are numbers alone"
 _CLASSES = "numbers of Python stand for single elements; dtypes are not called"
-_VIEWS = "slices, stack and cat build it"
 _GROUPS = {
     _SPARSE: (
         "dsmm hsmm hspmm saddmm spmm sparse_bsc sparse_bsc_tensor sparse_bsr sparse_bsr_tensor "
@@ -156,25 +155,16 @@ _GROUPS = {
     "a mask chooses by where() and masked_fill()": "masked ma",
     "version() of importlib.metadata tells it": "version",
     "allclose() compares": "testing test",
-    "windows are in tinytg.signal.windows": "windows bartlett blackman hamming hanning kaiser",
-    "it is numel(), or the tuple x.shape": "size",
+    "windows are in tinytg.signal.windows, kaiser(M, beta=...) among them": "windows kaiser",
     "repeat_interleave() repeats elements, tile() the whole": "repeat",
     "uint8 and int8 say whether there is a sign": "byte char",
-    "it is abs(), which keeps integers": "fabs",
-    "it is movedim()": "rollaxis",
     "it is nan_to_num() of floats, or x.isnan()": "isnat",
     "it is sort(), of which the values come first": "sort_complex",
-    "vmap() runs a function for each part along an axis": "apply_along_axis vectorize frompyfunc",
-    "a reduction takes several axes at once": "apply_over_axes",
+    "vmap() runs a function for each part along an axis": "vectorize frompyfunc",
     "it is fill_diagonal_()": "fill_diagonal",
     _IN_PLACE: "copyto place putmask",
     "it is scatter(), which gives another tensor": "put_along_axis",
-    "it is unsqueeze() and broadcasting: i.unsqueeze(-1), j": "ix_",
-    "it is tril_indices() or triu_indices()": "mask_indices",
     "it is broadcast_tensors()": "broadcast",
-    "x.nextafter(inf) - x": "spacing",
-    "shift and mask bits: (x.unsqueeze(-1) >> Tensor.arange(8)) & 1": "packbits unpackbits bitwise_count",
-    "it is argsort() by the last key, then stable by those before": "lexsort",
     "einsum() contracts in one kernel where it can": "einsum_path",
     "it is x.real where x.imag is 0": "real_if_close",
     _PRINTED: (
@@ -189,13 +179,12 @@ _GROUPS = {
     _DATES: "busday_count busday_offset busdaycalendar datetime64 datetime_data is_busday timedelta64",
     _FLOATS: "errstate geterr geterrcall seterr seterrcall",
     _ITERATION: "flatiter ndenumerate ndindex iterable",
-    _POLYNOMIALS: "poly poly1d polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
-    _MATRICES: "asmatrix matrix bmat block",
+    _POLYNOMIALS: "poly1d polydiv",
+    _MATRICES: "asmatrix matrix bmat",
     _TYPES: "ScalarType issubdtype mintypecode min_scalar_type common_type sctypeDict typecodes isscalar",
     _TEXT: "bytes_ character str_ object_ void flexible",
     _CLASSES: "complexfloating floating generic inexact integer number signedinteger unsignedinteger",
     "it is Tensor": "ndarray ufunc",
-    _VIEWS: "c_ r_ s_ index_exp mgrid ogrid",
     "help(x) tells it": "info",
 }
 INSTEAD = {name: said for said, names in _GROUPS.items() for name in names.split()}

@@ -18,8 +18,10 @@ from ..array.operands import weak_dtype
 from ..host.coerce import is_arraylike
 from ..nn import functional
 from ..ops.absent import INSTEAD as OF_TENSORS
+from ..signal import windows
 from ..tensor import Tensor
 from .absent import INSTEAD
+from .grids import INDEXED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ _NUMBERS = {"e": math.e, "pi": math.pi, "inf": math.inf, "nan": math.nan, "euler
 _OTHERS = {
     "around": "round", "rint": "round", "power": "pow", "radians": "deg2rad", "degrees": "rad2deg",
     "invert": "bitwise_not", "bitwise_invert": "bitwise_not", "left_shift": "lshift", "right_shift": "rshift",
-    "copy": "clone", "array_equal": "equal", "array_split": "tensor_split",
+    "copy": "clone", "array_equal": "equal", "array_split": "tensor_split", "conjugate": "conj",
 }  # fmt: skip
 """Names of numpy's functions, and of the methods that they are."""
 _SAME = {"array": "tensor", "asanyarray": "as_tensor"}
@@ -57,11 +59,22 @@ _OF_NETWORKS = frozenset(
 )  # fmt: skip
 """Names of PyTorch that take the arguments of its function of this name in ``nn.functional``."""
 _OF_MATRICES = ("lobpcg", "lu_unpack", "pca_lowrank", "svd_lowrank", "vecdot")
+_OF_WINDOWS = {"bartlett": "bartlett", "blackman": "blackman", "hamming": "hamming", "hanning": "hann"}
+"""Names of numpy's windows, and of functions of ``signal.windows``."""
 _OF_THE_STANDARD = frozenset(
     """astype broadcast_arrays cumulative_prod cumulative_sum expand_dims isdtype matrix_transpose permute_dims
     unique_all unique_counts unique_inverse unique_values unstack""".split()
 )  # fmt: skip
 """Names of numpy that the array API standard has with the same arguments."""
+_OF_LISTS = frozenset(
+    """block_diag broadcast_tensors cartesian_prod cat column_stack concat concatenate
+    dstack einsum hstack meshgrid row_stack stack vstack""".split()
+)
+"""Methods that are given several tensors, as a list or one after another."""
+_EACH = ("atleast_1d", "atleast_2d", "atleast_3d")
+"""Methods that functions call for each of several tensors."""
+_OPERANDS = ("other", "x", "w", "input", "condition")
+"""What arguments are called that may be tensors or numbers."""
 _WITH_AXES = {
     "cumsum": "dim", "cumprod": "dim", "cummax": "dim", "cummin": "dim", "logcumsumexp": "dim", "flip": "dims",
     "transpose": "dim0 and dim1", "swapaxes": "dim0 and dim1", "swapdims": "dim0 and dim1",
@@ -93,13 +106,72 @@ def _beside(number: Any, others: tuple[Any, ...]) -> Tensor:
     return Tensor(number, device=other.device, dtype=None if other.ndim else weak_dtype(other.dtype, number))
 
 
+def _of_each(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of one tensor as a function of several, or of a list of them: a tuple of results."""
+
+    def function(*tensors: Any) -> Any:
+        one = len(tensors) == 1 and (_is_data(tensors[0]) or not isinstance(tensors[0], (list, tuple)))
+        parts = tensors if len(tensors) != 1 or one else tensors[0]
+        found = tuple([method(part if isinstance(part, Tensor) else Tensor(part)) for part in parts])
+        return found[0] if one else found
+
+    return update_wrapper(function, method)
+
+
+def _is_data(value: Any) -> bool:
+    """Whether a list is one of numbers, or of such lists."""
+    if isinstance(value, range):
+        return True
+    return isinstance(value, (list, tuple)) and all(
+        isinstance(part, (bool, int, float, complex)) or _is_data(part) for part in value
+    )
+
+
+def _members(value: Any) -> Any:
+    """A list of tensors, of which some may be lists of numbers."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    return type(value)([Tensor(part) if _is_data(part) else part for part in value])
+
+
+def _places(function: Callable[..., Any]) -> tuple[int, ...]:
+    """Which arguments of a function are tensors: the first ones, as far as that goes."""
+    found = []
+    for place, one in enumerate(inspect.signature(function).parameters.values()):
+        if one.kind is not one.POSITIONAL_OR_KEYWORD:
+            break
+        if one.annotation in ("A", "B", "Self", "Tensor") or (one.name in _OPERANDS and one.annotation == "Any"):
+            found.append(place)
+    return tuple(found)
+
+
+def _given(args: tuple[Any, ...], tensors: tuple[int, ...]) -> tuple[Any, ...]:
+    """Arguments with tensors for lists of numbers, where tensors are wanted."""
+    return tuple([Tensor(one) if place in tensors and _is_data(one) else one for place, one in enumerate(args)])
+
+
+def _with_lists(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function for which lists of numbers and arrays may stand for tensors."""
+    tensors = _places(function)
+    if not tensors:
+        return function
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*_given(args, tensors), **kwargs)
+
+    return update_wrapper(call, function)
+
+
 def _of_method(name: str, known: str) -> Callable[..., Any]:
     """A method as a function, for which numbers and arrays may stand first."""
     method = getattr(Tensor, known)
+    if known in _EACH:
+        return _of_each(method)
     if inspect.ismethod(method) or isinstance(inspect.getattr_static(Tensor, known), staticmethod):
         return method  # type: ignore[no-any-return]
     axes = _WITH_AXES.get(known)
     fewest = 3 if axes and "and" in axes else 2
+    tensors = _places(method)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if axes and len(args) + len(kwargs) < fewest:
@@ -107,7 +179,9 @@ def _of_method(name: str, known: str) -> Callable[..., Any]:
         if args and not isinstance(args[0], Tensor):
             if isinstance(args[0], (bool, int, float, complex)) or is_arraylike(args[0]):
                 args = (_beside(args[0], (*args[1:], *kwargs.values())), *args[1:])
-        return method(*args, **kwargs)
+        if known in _OF_LISTS:
+            args = (_members(args[0]), *_members(args[1:])) if args else args
+        return method(*_given(args, () if known in _OF_LISTS else tensors), **kwargs)
 
     return update_wrapper(function, method)
 
@@ -137,7 +211,8 @@ def named(name: str) -> Any:
     """
     own = _SAME.get(name, name)
     if own in functions.__all__:
-        return getattr(functions, own)
+        found = getattr(functions, own)
+        return _with_lists(found) if inspect.isroutine(found) else found
     if name in _DTYPES:
         return _dtype(name)
     if name in _NUMBERS:
@@ -147,6 +222,10 @@ def named(name: str) -> Any:
     for names, home in ((_OF_NETWORKS, functional), (_OF_MATRICES, linalg), (_OF_THE_STANDARD, array_api)):
         if name in names and hasattr(home, name):
             return getattr(home, name)
+    if name in _OF_WINDOWS:
+        return getattr(windows, _OF_WINDOWS[name])
+    if name in INDEXED:
+        return INDEXED[name]
     if name == "dtype":
         return DType
     known = _OTHERS.get(name, name)
@@ -158,6 +237,6 @@ def named(name: str) -> Any:
 def names() -> list[str]:
     """All names that :func:`named` finds."""
     methods = [name for name in dir(Tensor) if _is_method(name)]
-    rooms = (_OF_NETWORKS, _OF_MATRICES, _OF_THE_STANDARD)
+    rooms = (_OF_NETWORKS, _OF_MATRICES, _OF_THE_STANDARD, _OF_WINDOWS, INDEXED)
     found = {*functions.__all__, *_SAME, *_DTYPES, *_NUMBERS, *_PROPERTIES, *_OTHERS, *methods, "dtype"}
     return sorted(found.union(*rooms))

@@ -80,6 +80,8 @@ def nonzero(x: A, size: int | None = None, fill_value: int = 0, as_tuple: bool =
     if not isinstance(fill_value, int):
         raise TypeError(f"nonzero: fill_value is an integer, got {fill_value!r}")
     columns = _nonzero_columns(x, size, fill_value)
+    if as_tuple and x.ndim == 0:  # as of a vector of one element
+        return nonzero(x.reshape((1,)), size, fill_value, True)
     if as_tuple:
         return tuple(columns)
     if columns:

@@ -10,7 +10,7 @@ from ..array.axes import counter
 from ..array.computing import copied
 from ..array.movement import stretch
 from ..array.shapes import broadcast_shape
-from ..array.writing import as_value
+from ..array.writing import as_value, fitting
 from .creation import arange
 from .diagonal import diagonal
 from .gather_scatter import scatter
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def put_at(x: A, places: A, src: Any, what: str) -> A:
     """``src`` at the places, a tensor of positions in the flattened tensor."""
-    value = as_value(x, src, what)
+    value = fitting(x, src, what)
     if value.shape != places.shape:
         raise ValueError(f"{what}: a source of shape {value.shape}; the part of the tensor has {places.shape}")
     if places.numel() == 0:
@@ -57,7 +57,7 @@ def select_scatter(x: A, src: A, dim: int, index: int) -> A:
     at = index + size if index < 0 else index
     if not x.ndim or not 0 <= at < size:
         raise IndexError(f"select_scatter: {index} is out of range for axis {dim} of shape {x.shape}")
-    value = as_value(x, src, "select_scatter")
+    value = fitting(x, src, "select_scatter")
     wanted = (*x.shape[:axis], *x.shape[axis + 1 :])
     if value.shape != wanted:
         raise ValueError(f"select_scatter: a source of shape {value.shape}; the part of the tensor has {wanted}")

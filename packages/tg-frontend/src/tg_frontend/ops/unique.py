@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tg_dtype import ConstType, dtypes
 from tg_runtime import capturing
 
@@ -53,14 +55,21 @@ def _unsliced(slices: A, axis: int | None) -> A:
     return slices.permute(*back)
 
 
-def _differs(rows: A) -> A:
-    """Where a slice along the first axis differs from the one before; the first one does."""
+def _differs(rows: A, apart: A | None = None) -> A:
+    """Where a slice along the first axis differs from the one before; the first one does, and those ``apart``."""
     n = rows.shape[0]
     before = rows.pad(((1, 0), *((0, 0) for _ in rows.shape[1:]))).shrink(((0, n), *(None for _ in rows.shape[1:])))
     other = rows.ne(before)
     if rows.ndim > 1:
         other = other.reshape((n, rows.numel() // n)).any(1)
-    return other | iota(type(rows), n, dtypes.int32, rows.device).eq(0)
+    other = other | iota(type(rows), n, dtypes.int32, rows.device).eq(0)
+    return other if apart is None else other | apart
+
+
+def _strange(slices: A) -> A:
+    """Which slices along the first axis have a NaN."""
+    found = slices.ne(slices)
+    return found if found.ndim == 1 else found.reshape((found.shape[0], prod(found.shape[1:]))).any(1)
 
 
 def _runs(first: A, size: int | None) -> tuple[A, A, A, A]:
@@ -106,7 +115,7 @@ def _by_counting(x: A, keys: A, low: int, span: int, inverse: bool, counts: bool
 
 def unique(x: A, sorted_: bool = True, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None, return_index: bool = False, size: int | None = None,
-           fill_value: ConstType = 0) -> A | tuple[A, ...]:  # fmt: skip
+           fill_value: ConstType = 0, equal_nan: bool = True) -> A | tuple[A, ...]:  # fmt: skip
     """Each element that is there, once and in order; or each slice along an axis. All NaN are one.
 
     Args:
@@ -118,6 +127,7 @@ def unique(x: A, sorted_: bool = True, return_inverse: bool = False, return_coun
       size: how many; where there are fewer, ``fill_value`` follows. If it is not given, the tensor is computed at once
         to find out.
       fill_value: see there.
+      equal_nan: False if every NaN is one of its own, as is every slice that has one.
 
     Returns:
       The elements, and what else was asked for.
@@ -149,15 +159,18 @@ def unique(x: A, sorted_: bool = True, return_inverse: bool = False, return_coun
             none if return_counts else None,
         )  # fmt: skip
     keys = order_keys(slices).contiguous()
+    lone = None if equal_nan or slices.dtype.kind != "float" else _strange(slices).contiguous()
     if slices.ndim == 1:
-        if size is None and not return_index and not capturing():
+        if size is None and lone is None and not return_index and not capturing():
             low, high = int(keys.min().item()), int(keys.max().item())
             if high - low < max(_SPAN, _COUNTERS * n):
                 return _by_counting(x, keys, low, high - low + 1, return_inverse, return_counts)
         order = ordered(keys.reshape((1, n))).reshape((n,)).contiguous()
     else:
         order = _order_of_slices(keys.reshape((n, keys.numel() // n)))
-    number, start, length, there = _runs(_differs(getitem(keys, order)), size)
+    number, start, length, there = _runs(
+        _differs(getitem(keys, order), None if lone is None else getitem(lone, order)), size
+    )
     index = getitem(order, start).contiguous()
     values = getitem(slices, index)
     if size is not None:

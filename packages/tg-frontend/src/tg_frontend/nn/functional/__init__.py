@@ -92,7 +92,7 @@ from .dropping import (
 )
 from .fractional import fractional_max_pool2d, fractional_max_pool3d
 from .grids import affine_grid, grid_sample
-from .grouped import ScalingType, SwizzleType, grouped_mm, scaled_mm
+from .grouped import grouped_mm
 from .indexed import (
     adaptive_max_pool1d_with_indices,
     adaptive_max_pool2d_with_indices,
@@ -108,6 +108,7 @@ from .losses import ctc_loss, linear_cross_entropy, multilabel_margin_loss, trip
 from .normalization import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
 from .ordered import ORDERS, arrange
 from .resampling import interpolate, upsample, upsample_bilinear, upsample_nearest
+from .scaled import ScalingType, SwizzleType, scaled_mm
 from .sequences import conv_tbc
 from .written import celu_, elu_, hardtanh_, leaky_relu_, relu_, rrelu_, selu_, threshold_
 

@@ -1,9 +1,6 @@
-"""Products of matrices in groups, and of matrices with scales beside them."""
+"""Products of matrices in groups."""
 
 from __future__ import annotations
-
-from enum import Enum
-from math import prod
 
 from tg_dtype import dtypes
 
@@ -11,38 +8,7 @@ from ...tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
-
-
-class ScalingType(Enum):
-    """How many elements of a matrix share a scale, by PyTorch's names.
-
-    Example:
-      >>> from tg_frontend.nn import functional as F
-      >>> F.ScalingType.RowWise.value
-      1
-    """
-
-    TensorWise = 0
-    RowWise = 1
-    BlockWise1x16 = 2
-    BlockWise1x32 = 3
-    BlockWise1x128 = 4
-    BlockWise128x128 = 5
-
-
-class SwizzleType(Enum):
-    """In which order the scales of blocks lie in memory, by PyTorch's names.
-
-    Example:
-      >>> from tg_frontend.nn import functional as F
-      >>> F.SwizzleType.NO_SWIZZLE.value
-      0
-    """
-
-    NO_SWIZZLE = 0
-    SWIZZLE_32_4_4 = 1
 
 
 def _ends(offs: Tensor, groups: int | None, length: int) -> list[int]:
@@ -125,74 +91,3 @@ def grouped_mm(
     behind = length - ends[-1]
     out = out.pad(((0, behind), None) if axis == 0 else (None, (0, behind))) if behind else out
     return out if bias is None else out + bias
-
-
-def _scaled(x: Tensor, scale: Any, recipe: Any, rows: int, what: str) -> Tensor:
-    """The scales of a matrix, as they multiply products.
-
-    Raises:
-      NotImplementedError: for scales of blocks.
-      ValueError: if the scales have another shape.
-    """
-    scales, recipes = ([one] if not isinstance(one, (list, tuple)) else list(one) for one in (scale, recipe))
-    kinds = [ScalingType(one) for one in recipes]
-    if kinds not in ([ScalingType.TensorWise], [ScalingType.RowWise]) or len(scales) != 1:
-        raise NotImplementedError(
-            f"scaled_mm: {what} has scales of {', '.join(kind.name for kind in kinds)}; there are TensorWise and "
-            "RowWise ones: multiply a matrix with those of blocks, (x.float() * scales), and take matmul()"
-        )
-    (found,) = scales
-    wanted = (1,) if kinds[0] is ScalingType.TensorWise else (x.shape[rows],)
-    if prod(found._ints()) != wanted[0]:
-        raise ValueError(f"scaled_mm: scales of {what} have shape {found.shape}; {kinds[0].name} are {wanted[0]}")
-    out: Tensor = found.reshape(-1, 1) if rows == 0 else found.reshape(1, -1)
-    return out
-
-
-def scaled_mm(
-    mat_a: Tensor, mat_b: Tensor, scale_a: Any, scale_recipe_a: Any, scale_b: Any, scale_recipe_b: Any,
-    swizzle_a: Any = None, swizzle_b: Any = None, bias: Tensor | None = None, output_dtype: Any = dtypes.bfloat16,
-    contraction_dim: Sequence[int] = (), use_fast_accum: bool = False,
-) -> Tensor:  # fmt: skip
-    """The product of two matrices of few bits, each with scales beside it; sums are of float32.
-
-    Args:
-      mat_a: shape (M, K), of fp8 for instance.
-      mat_b: shape (K, N).
-      scale_a: one number for ``TensorWise``, or M numbers for ``RowWise``.
-      scale_recipe_a: a :class:`ScalingType`.
-      scale_b: one number, or N numbers.
-      scale_recipe_b: a :class:`ScalingType`.
-      swizzle_a: ``SwizzleType.NO_SWIZZLE`` or None.
-      swizzle_b: likewise.
-      bias: shape (N,), added to the product.
-      output_dtype: of the result; that of ``mat_a`` if None.
-      contraction_dim: the axes that are summed over, if given: the last of ``mat_a`` and the first of ``mat_b``.
-      use_fast_accum: of no effect.
-
-    Raises:
-      ValueError: if shapes do not fit.
-      NotImplementedError: for scales of blocks, or in another order, and for sums over other axes.
-
-    Example:
-      >>> from tg_dtype import dtypes
-      >>> from tg_frontend import Tensor
-      >>> from tg_frontend.nn import functional as F
-      >>> a, b = Tensor([[1.0, 2.0]]).cast("fp8e4m3"), Tensor([[4.0], [0.5]]).cast("fp8e4m3")
-      >>> whole = F.ScalingType.TensorWise
-      >>> F.scaled_mm(a, b, Tensor(2.0), whole, Tensor(10.0), whole, output_dtype=dtypes.float32)
-      Tensor([[100.]])
-    """
-    if mat_a.ndim != 2 or mat_b.ndim != 2 or mat_a.shape[1] != mat_b.shape[0]:
-        raise ValueError(f"scaled_mm: shapes {mat_a.shape} and {mat_b.shape}; (M, K) and (K, N) fit")
-    for given in (swizzle_a, swizzle_b):
-        if any(SwizzleType(one).value for one in (given if isinstance(given, (list, tuple)) else (given,)) if one):
-            raise NotImplementedError("scaled_mm: scales lie in the order of their rows, without a swizzle")
-    if tuple(contraction_dim) and (contraction_dim[0] % 2, contraction_dim[1] % 2) != (1, 0):
-        raise NotImplementedError(
-            f"scaled_mm: contraction_dim {tuple(contraction_dim)}; it is (1, 0): transpose before"
-        )
-    scales = _scaled(mat_a, scale_a, scale_recipe_a, 0, "mat_a"), _scaled(mat_b, scale_b, scale_recipe_b, 1, "mat_b")
-    out = mat_a.cast(dtypes.float32).matmul(mat_b.cast(dtypes.float32)) * scales[0] * scales[1]
-    out = out if bias is None else out + bias
-    return out.cast(mat_a.dtype if output_dtype is None else output_dtype)
