@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tg_codegen import Target
+from tg_dtype import dtypes
 from tg_runtime.host.arch import CPUArch
 
-from .limits import PREFETCH, ROUNDS, Bench, Loop, copy_loop, fma_loop, read_loop
+from .limits import BF16, PREFETCH, ROUNDS, Bench, Loop, bf16_loop, copy_loop, fma_loop, read_loop
 
 CHAIN = 16
 """Dependent instructions of a round, where a latency is measured."""
@@ -88,6 +89,13 @@ class Probes:
     def latency(self) -> Iterator[Measured]:
         """Cycles from one multiply-add to the next."""
         yield Measured("latency", self.fma(1), "cycles", self.target.cpu.latency)
+
+    def pairs(self) -> Iterator[Measured]:
+        """Products of pairs of bfloat16, added to floats in many chains; nothing where that is no instruction."""
+        if any(found.a is dtypes.bfloat16 and found.threads == 1 for found in self.target.matrices):
+            many = self.bench.accumulators
+            took = self.cycles(bf16_loop(many), ROUNDS, many, BF16)
+            yield Measured("pairs", took, "cycles", self.target.cpu.pair_product)
 
     def division(self) -> Iterator[Measured]:
         """Vectors of floats, and integers of 32 bits, divided by what no compiler knows."""
@@ -208,7 +216,8 @@ class Probes:
 
 PROBES: dict[str, Callable[[Probes], Iterator[Measured]]] = {
     name: getattr(Probes, name)
-    for name in ("units", "latency", "division", "masks", "stores", "columns", "caches", "reads", "prefetch", "threads")
+    for name in (
+        "units", "latency", "pairs", "division", "masks", "stores", "columns", "caches", "reads", "prefetch", "threads")
 }
 
 

@@ -318,6 +318,20 @@ def test_pairs_of_words(a: DType, b: DType, m: int, n: int, k: int, turned: bool
     np.testing.assert_array_equal(out, (x.astype(np.int64) @ (right.T if turned else right)).astype(np.int32))
 
 
+@pytest.mark.parametrize(("ta", "tb"), [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize(("m", "n", "k"), [(64, 52, 64), (13, 41, 35)])
+def test_rows_that_are_left_over_are_widened_too(m: int, n: int, k: int, ta: bool, tb: bool) -> None:
+    sink = emit_nest(planned(product(m, n, k, ta, tb, dtypes.int8, dtypes.int8, dtypes.int32), NARROW), NARROW)
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-128, 128, shape).astype(np.int8) for shape in (((k, m) if ta else (m, k)),
+                                                                         ((n, k) if tb else (k, n))))
+    out = np.zeros((m, n), np.int32)
+    verify(sink)
+    interpret(linearize(sink), [z.data.cast("B") for z in (out, x, y)], {})
+    left, right = (x.T if ta else x).astype(np.int64), (y.T if tb else y).astype(np.int64)
+    np.testing.assert_array_equal(out, left @ right)
+
+
 @pytest.mark.parametrize(("m", "k"), [(24, 64), (25, 67)])
 def test_rows_are_widened_where_a_tile_is_copied(m: int, k: int) -> None:
     """No product of a tile widens what all its lanes share: it reads from scratch what was widened in whole vectors."""
@@ -327,6 +341,25 @@ def test_rows_are_widened_where_a_tile_is_copied(m: int, k: int) -> None:
     assert max(u.dtype.count for u in wide) == 16
     near = toposort([u.src[1] for u in matrices(sink)], lambda u: () if u.op is UOps.AFTER else u.src)
     assert not {*near} & {*wide}
+
+
+@pytest.mark.parametrize("dtype", [BF16, dtypes.float16], ids=str)
+@pytest.mark.parametrize(("m", "n", "k"), [(24, 256, 64), (19, 67, 35)])
+@pytest.mark.parametrize(("ta", "tb"), [(False, False), (False, True), (True, False)])
+def test_halves_are_converted_in_vectors(m: int, n: int, k: int, ta: bool, tb: bool, dtype: DType) -> None:
+    """What rows share is read from scratch as floats; so is what is packed. Pairs are slower than floats here."""
+    slow = replace(WIDE, threads=2, cpu=replace(WIDE.cpu, pair_product=2.0))
+    sink = emit_nest(planned(product(m, n, k, ta, tb, a=dtype, b=dtype), slow), slow)
+    assert not matrices(sink)
+    if not ta:  # else a tile of rows that are left over is converted one by one
+        casts = [u for u in sink.toposort() if u.op is Ops.CAST and u.dtype.scalar() is F32]
+        assert {u.dtype.count for u in casts if u.dtype.count < 8} <= ({1, 2, 4} if k % 16 or n % 16 else set())
+        sums = [u for u in sink.toposort() if u.op is Ops.MULACC]
+        shared = [s.src[0] for u in sums for s in u.src[:2] if s.op is UOps.BROADCAST]
+        assert sums and not any(s.op is Ops.CAST for s in shared)
+    verify(sink)
+    if dtype is BF16 and k % 16:
+        run(sink, m, n, k, ta, tb)
 
 
 def blocks(rows: int, panels: int, runs: int, gap: int = 0) -> LazyOp:

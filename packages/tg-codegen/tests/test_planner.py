@@ -23,6 +23,7 @@ from tg_codegen.nest.spec import Kind, NodeOp
 from tg_codegen.nest.text import parse_nest
 from tg_codegen.plan.actions import SplitReduction, apply
 from tg_codegen.plan.cpu.planner import CPUPlanner
+from tg_codegen.plan.cpu.unrolling import BESIDE_SUMS, FEWEST_COPIES, FEWEST_TURNS, ITERATION_SHARE
 from tg_codegen.plan.heuristic import loop_actions
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.llvm import LLVMRenderer
@@ -386,3 +387,30 @@ def convolution(shape: tuple[int, ...], gradient: bool) -> LazyOp:
         result, axes = ST((b, o, up, across, 1, 1, 1)), (4, 5, 6)
     total = A.reduce(A.alu(Ops.MUL, A.load(1, F32, x), A.load(2, F32, y)), Ops.ADD, axes)
     return A.sink((A.store(0, result, total),), tuple(BufferArg(F32, n) for n in sizes))
+
+
+@pytest.mark.parametrize("target", [LARGE, replace(LARGE, vector_bytes=32, registers=16)], ids=["32", "16"])
+@pytest.mark.parametrize("shape", [(512, 512, 512), (91, 67, 1001), (40, 1009, 640), (1000, 999, 97), (17, 2048, 131)])
+def test_counting_takes_little_of_a_tile(shape: tuple[int, int, int], target: Target) -> None:
+    """Of what an iteration of the innermost loop takes, beside its multiply-adds; small tiles wait for other things."""
+    nest = planned(product(*shape), target)
+    copies = prod(a.extent for a in nest.axes if a.kind is Kind.UPCAST and isinstance(a.extent, int))
+    terms = prod(a.extent for a in nest.axes if a.kind is Kind.UNROLL and isinstance(a.extent, int))
+    room = min(target.copies // copies, shape[2] // FEWEST_TURNS)
+    few = copies < FEWEST_COPIES or copies > target.registers - BESIDE_SUMS or terms == 1 > room
+    assert few or (
+        target.cpu.iteration <= ITERATION_SHARE * copies * terms / target.cpu.units)
+
+
+@layouts
+@pytest.mark.parametrize("k", [64, 101])
+def test_terms_that_are_left_over(k: int, left_turned: bool, right_turned: bool) -> None:
+    target = replace(LARGE, vector_bytes=16, registers=16, l1_bytes=1 << 10, l2_bytes=1 << 13)
+    nest = planned(product(14, 27, k, left_turned, right_turned), target)
+    sink = emit_nest(nest, target)
+    rng = np.random.default_rng(k)
+    x, y = (rng.standard_normal(s).astype(np.float32) for s in ((14, k), (k, 27)))
+    out: Array = np.zeros((14, 27), np.float32)
+    stored = [np.ascontiguousarray(a.T if turned else a) for a, turned in ((x, left_turned), (y, right_turned))]
+    interpret(linearize(sink), [a.data.cast("B") for a in (out, *stored)], {})
+    np.testing.assert_allclose(out, x @ y, rtol=1e-4, atol=1e-4)

@@ -367,7 +367,7 @@ def test_columns_in_the_cache_and_products_are_not() -> None:
     product = A.reduce(A.alu(Ops.MUL, a, b), Ops.ADD, (1,))
     buffers = tuple(BufferArg(F32, size) for size in (n * m, n * k, k * m))
     spec = compile_ast(A.sink((A.store(0, ST((n, 1, m)), product),), buffers), LLVMRenderer(SMALL))
-    assert not any("UNROLL" in str(a) and "r0, 4" in str(a) for a in spec.actions), "each row of b serves all rows of a"
+    assert not any(str(a).startswith("split_reduction(") for a in spec.actions), "each row of b serves all rows of a"
 
 
 # rows of a table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,12 @@ def test_who_has_them(arch: str, names: list[str]) -> None:
     assert [found.name for found in CPUArch.parse(arch).target(1).matrices] == names
 
 
+@pytest.mark.parametrize(
+    ("arch", "cycles"), [("znver4", 0.5), ("cooperlake", 0.5), ("sapphirerapids", 2.0), ("emeraldrapids", 2.0)])
+def test_how_fast_they_are(arch: str, cycles: float) -> None:
+    assert CPUArch.parse(f"x86_64,{arch}").target(1).cpu.pair_product == cycles
+
+
 def product(a: DType, b: DType, acc: DType, m: int, turned: bool) -> LazyOp:
     """``m`` rows times ``N`` columns, which lie one after the other if ``turned``."""
     shape = (m, N, K)
@@ -63,14 +70,21 @@ def product(a: DType, b: DType, acc: DType, m: int, turned: bool) -> LazyOp:
 )
 @pytest.mark.parametrize(("m", "turned"), [(M, False), (1, True), (3, True)])
 @pytest.mark.parametrize("dev", DEVICES)
-def test_products(a: DType, b: DType, acc: DType, m: int, turned: bool, dev: str) -> None:
+@pytest.mark.parametrize("slow", [False, True])
+def test_products(
+    a: DType, b: DType, acc: DType, m: int, turned: bool, dev: str, slow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the instructions that the processor has; not with one that is slower than multiply-adds are."""
     with Context(DEV=dev):
         device = Device["CPU"]
     assert isinstance(device, Compiled)
     assert device.renderer is not None
+    here = device.renderer.target
+    costs = replace(here.cpu, pair_product=2.0 if slow else 0.5)
+    monkeypatch.setattr(device.renderer, "target", replace(here, cpu=costs))
     spec = compile_ast(product(a, b, acc, m, turned), device.renderer)
-    wanted = any(
-        {found.a, found.b} == {a, b} and found.paired is turned for found in device.renderer.target.matrices)
+    has = any({found.a, found.b} == {a, b} and found.paired is turned for found in here.matrices)
+    wanted = has and not (slow and a is dtypes.bfloat16)
     assert any(u.op is UOps.MATRIX for u in spec.uops) is wanted
     rng = np.random.default_rng(0)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from tg_lazy import Ops
 from tg_shape import sint, substitute
 
 from ..ir.uop import UOp
 from ..nest.env import Env
 from ..nest.nest import Axis, Node
-from ..nest.spec import LANE, Kind
+from ..nest.spec import LANE, Kind, NodeOp
 from .known import StageMemory
 from .site import Region, Site
 from .space import fixed
@@ -25,6 +26,12 @@ from .whole import Whole
 
 COPY_LANES = 16
 """Elements, at the most, that a copy of an unrolled loop moves as one vector; compilers cut what no register holds."""
+
+
+def copied(node: Node) -> Node | None:
+    """The load that a stage is a copy of, converted or as it is; None if it is something else."""
+    found = node.src[0] if node.op is Ops.CAST else node
+    return found if found.op is NodeOp.LOAD else None
 
 
 class StageCopies:
@@ -39,17 +46,19 @@ class StageCopies:
         self.loops.nested(apart, site, lambda inside: self.put(node, memory, inside))
 
     def copy(self, node: Node, memory: StageMemory, inner: Sequence[Axis], site: Site) -> None:
-        """Copies a load, in vectors of what scratch keeps together."""
+        """Copies a load, in vectors of what scratch keeps together; converted, where that is what is kept."""
+        load = copied(node)
+        assert load is not None
         inner = [axis for axis in inner if axis.kind is not Kind.CONTRACT]
         near = inner[-1] if inner and inner[-1].kind in LANE | {Kind.UPCAST} else None
         if near is None:
             self.compute(node, memory, inner, site)
             return
         values = self.together(near)
-        others = sorted(inner[:-1], key=lambda axis: (axis.kind is Kind.UPCAST, -axis.step(node.arg[1])))
+        others = sorted(inner[:-1], key=lambda axis: (axis.kind is Kind.UPCAST, -axis.step(load.arg[1])))
         sample = site.env.open(near.name, near.root, near.stride, values[0])
-        run = self.contiguous(node, others, sample)
-        if not run and near.kind is Kind.UPCAST and self.lane_step(node, sample) != 1:
+        run = self.contiguous(load, others, sample)
+        if not run and near.kind is Kind.UPCAST and self.lane_step(load, sample) != 1:
             self.compute(node, memory, inner, site)
             return
 
@@ -163,13 +172,15 @@ class StageCopies:
 
         Where a loop of kind CONTRACT has its iterations between those of ``run``, they are copied too.
         """
+        load = copied(node)
+        assert load is not None
         contract = self.side_by_side(node, site.env)
         count = 1 if contract is None else fixed(contract)
         copy = self.symbols.several(f"{run[0].name}_run", width * count)
         env = opened(site.env, run, start + copy // count)
         if contract is not None:
             env = env.open(contract.name, contract.root, contract.stride, copy % count)
-        index, valid = self.whole.space.access(node.arg[1], node.arg[2], tuple(node.free), env)
+        index, valid = self.whole.space.access(load.arg[1], load.arg[2], tuple(node.free), env)
         lane = self.symbols.lane_of(*(site.env.root[root] for root in node.free))
         places = [Site(site.region, opened(site.env, run, start + number), run[0].name, site)
                   for number in range(width)]
@@ -177,15 +188,16 @@ class StageCopies:
             for place in places:
                 self.put(node, memory, place)
             return
-        pointer = self.whole.params[node.arg[0]]
-        rows = self.whole.tiles.rows(pointer, node.dtype, index, valid, lane, copy)
+        pointer = self.whole.params[load.arg[0]]
+        rows = self.whole.tiles.rows(pointer, load.dtype, index, valid, lane, copy)
         vectors = [concatenated(rows[first::width]) for first in range(width)]
         if contract is not None:
             for column, place in zip(transpose(vectors, count), places, strict=True):
-                self.put_terms(column, memory, contract, place)
+                self.put_terms(column.cast(node.dtype), memory, contract, place)
             return
         for column, place in zip(turned(vectors), places, strict=True):
-            site.region.effects.extend(self.access.writes(memory.pointer, memory.offset(place.env), 1, column))
+            value = column.cast(node.dtype)
+            site.region.effects.extend(self.access.writes(memory.pointer, memory.offset(place.env), 1, value))
 
 
 def opened(env: Env, run: Sequence[Axis], value: sint) -> Env:

@@ -18,7 +18,7 @@ from .known import StageMemory
 from .site import Site
 from .space import fixed
 from .split_reduction import SplitReductions
-from .stage_copies import StageCopies
+from .stage_copies import StageCopies, copied
 from .whole import Whole
 from .widened_stages import widened
 
@@ -93,7 +93,7 @@ class Stages:
         """Emits the effects that fill ``memory``: the loops ``inner`` around what computes the node."""
         if node.op is NodeOp.REDUCE:
             self.split_reductions.fill(node, memory, inner, site)
-        elif node.op is NodeOp.LOAD:
+        elif copied(node) is not None:
             self.copies.copy(node, memory, inner, site)
         else:
             self.copies.compute(node, memory, inner, site)

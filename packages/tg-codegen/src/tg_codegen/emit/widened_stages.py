@@ -15,7 +15,7 @@ from tg_shape import coefficient, sint
 
 from ..ir.uop import UOp, UOps
 from ..nest.nest import Axis, Node, is_elementwise
-from ..nest.spec import SERIAL, Kind, NodeOp
+from ..nest.spec import LANE, SERIAL, Kind, NodeOp
 from .known import StageMemory
 from .site import Region, Site
 from .space import fixed
@@ -122,16 +122,16 @@ def runs_of(whole: Whole, node: Node, inner: Sequence[Axis], where: Site) -> Run
             along.append(axis)
             reach *= fixed(axis)
     apart = tuple(axis for axis in inner if axis not in along)
-    if not along or any(axis.kind is Kind.CONTRACT for axis in apart):
+    if not along or any(axis.kind is Kind.CONTRACT or axis.kind in LANE for axis in apart):
         return None
     loose = {axis.root for axis in along} - where.env.exact
     if not loose:
         return Runs(tuple(along), apart, reach, reach)
-    # serial loops end with the last element, and their products are masked; all others read what lies outside, too
-    if any(axis.kind not in SERIAL and axis.kind is not Kind.CONTRACT for axis in along):
-        return None
     root = along[0].root
     extent = whole.nest.roots[root].extent
+    # serial loops end with the last element, and their products are masked; all others read what lies outside, too
+    if reach != extent and any(axis.kind not in SERIAL and axis.kind is not Kind.CONTRACT for axis in along):
+        return None
     alone = all(axis.root is root for axis in along) and all(axis.root is not root for axis in apart)
     if not alone or where.env.root[root] != 0 or along[0].stride != 1 or not isinstance(extent, int):
         return None

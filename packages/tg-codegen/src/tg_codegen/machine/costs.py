@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tg_dtype import DType, dtypes
+
 from .numbers import number
 
 PARTIAL_SHARE = 0.05
@@ -69,6 +71,10 @@ class CPUCosts:
     constant_remainder: float = number(
         3.0, "cycles", "what is left of such a division: a multiplication and a subtraction more",
         "Granlund and Montgomery, 1994")  # fmt: skip
+    pair_product: float = number(
+        0.5, "cycles", "a vector to which products of pairs of bfloat16 are added, where that is an instruction",
+        "as a multiply-add on Zen 5, but 2 cycles from Sapphire Rapids on (libxsmm/tpp-mlir, pull request 1025: half as"
+        " fast as floats); probe `pairs`")  # fmt: skip
     conversion: float = number(1.0, "cycles", "a vector of halves that becomes one of floats", "Fog: VCVTPH2PS")
     insertion: float = number(
         1.0, "cycles", "a scalar that is put into a lane of a vector", "Fog: VINSERTPS, VPUNPCK: a shuffle each")
@@ -178,6 +184,14 @@ class CPUCosts:
     def load(self) -> float:
         """Cycles of a vector that is read from the first-level cache."""
         return 1 / self.units
+
+    def product(self, dtype: DType) -> float:
+        """Cycles of an instruction that adds up several products in each lane, of factors of a dtype.
+
+        >>> CPUCosts().product(dtypes.int8)
+        0.5
+        """
+        return self.pair_product if dtype is dtypes.bfloat16 else 1 / self.units
 
     def line(self, nbytes: int, l2_bytes: int, last_bytes: int) -> float:
         """Cycles of a line of an operand of ``nbytes`` that is read in order: from the cache that holds it, or memory.

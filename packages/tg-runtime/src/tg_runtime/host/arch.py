@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from tg_codegen import Target
 from tg_codegen.ir.matrix import AVX2_DOTS, AVX512_BF16, AVX512_VNNI_ALL, AVX512_VNNI_PAIRED
+from tg_codegen.machine.costs import CPUCosts
 
 from ..errors import DevSyntaxError
 from .caches import Caches
 from .caches import this_machine as these_caches
-from .processor import features
+from .processor import features, vendor
 
 
 class Machine(NamedTuple):
@@ -91,6 +92,10 @@ _WITH_DOTS = {
     "avx512bf16": _WITH_BF16,
     "avx512vnni": re.compile(r"cascadelake|icelake|rocketlake|tigerlake|" + _WITH_BF16.pattern),
 }
+# cores whose VDPBF16PS takes two cycles, where a multiply-add takes half of one: those of Intel that have AVX512-FP16,
+# and AMX for matrices of bfloat16, which is not used here
+_SLOW_PAIRS = re.compile(r"(sapphire|emerald|granite|diamond)rapids")
+_SLOW_PAIR_CYCLES = 2.0
 # the matrix instructions of x86-64 and the extension that each needs
 _MATRICES = (
     (AVX512_BF16, "avx512bf16"), *((found, "avx512vnni") for found in (*AVX512_VNNI_ALL, *AVX512_VNNI_PAIRED)),
@@ -170,6 +175,12 @@ class CPUArch(NamedTuple):
             return bool(_WIDE.match(self.cpu) or _MEDIUM.match(self.cpu))
         return f"+{feature}" in self.kind.features and (not self.cpu or self.kind.name == "aarch64")
 
+    def costs(self) -> CPUCosts:
+        """What instructions cost, where the processor is known to differ from others."""
+        native = not self.cpu and not self.machine
+        slow = vendor() == "GenuineIntel" and "avx512_fp16" in features() if native else _SLOW_PAIRS.match(self.cpu)
+        return CPUCosts(pair_product=_SLOW_PAIR_CYCLES) if slow else CPUCosts()
+
     def for_llvm(self) -> list[str]:
         """The extensions as LLVM wants to be told: what another machine has, then what was asked for."""
         given = self.kind.features if self.machine and not self.cpu else ()
@@ -207,4 +218,5 @@ class CPUArch(NamedTuple):
             matrices=tuple(
                 m for m, needed in _MATRICES if kind.name == "x86_64" and self.has(needed)
                 and m.shape[1] * m.acc.itemsize == found[0]),  # those of its widest vectors
+            cpu=self.costs(),
         )

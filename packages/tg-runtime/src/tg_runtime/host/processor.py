@@ -35,6 +35,11 @@ def features() -> frozenset[str]:
     return frozenset((info.get("flags") or info.get("Features") or "").split())
 
 
+def vendor() -> str:
+    """Who made the processor, as x86-64 names itself: ``GenuineIntel``, ``AuthenticAMD``; empty elsewhere."""
+    return _cpuinfo().get("vendor_id", "")
+
+
 @functools.cache
 def cpu_identity() -> str:
     """A digest of model and features: binaries for one identity run on every machine that has it."""

@@ -15,8 +15,9 @@ from ...nest.matrix_products import instruction_for
 from ...nest.nest import Axis, Node, Root
 from ...nest.spec import Kind
 from ...nest.windows import held, overlapping, windowed
-from ..actions import Outermost, Pack, Split, SplitReduction, loads_of
+from ..actions import Convert, Outermost, Pack, Split, SplitReduction, loads_of
 from ..planner import UNROLL_MAX, Planner, power_below
+from .conversions import kept_bytes
 from .registers import FEW_ROWS, UNLIMITED, RegisterTile
 from .streaming import lines_held
 
@@ -100,7 +101,7 @@ class Packer(Planner):
                     return
             if any(not isinstance(a.extent, int) for a in (*local, *together)):
                 continue
-            nbytes = held([*local, *together], windowed(load, self.nest)) * load.dtype.itemsize
+            nbytes = held([*local, *together], windowed(load, self.nest)) * self.itemsize(load)
             strided = coefficient(load.arg[1], lanes.var) != 1 or self.contracted
             most = self.panel_most if strided else min(self.target.beside_bytes, self.panel_most)
             if not serial or reads < (2 if strided else self.packed_from(load)) or nbytes > most:
@@ -122,8 +123,17 @@ class Packer(Planner):
             first = [*around, *serial][0]
             if self.threaded and not self.enough(first):
                 self.one_part_each([a for a in serial if a not in around], upper(first.extent))
-            self.do(Pack(loads_of(self.nest).index(load), around[-1].name if around else None))
+            self.keep(load, around[-1].name if around else None)
             return
+
+    def itemsize(self, load: Node) -> int:
+        """Bytes of an element of a load where it is packed; matrix instructions take it as it is."""
+        return load.dtype.itemsize if self.contracted else kept_bytes(self.nest, load)
+
+    def keep(self, load: Node, axis: str | None) -> None:
+        """Packs a load, or what it is converted to."""
+        kept = Convert if self.itemsize(load) > load.dtype.itemsize else Pack
+        self.do(kept(loads_of(self.nest).index(load), axis))
 
     def grouped(self, panels: Axis, nbytes: int) -> Axis:
         """Cuts the loop of panels in groups that the second-level cache holds, each packed together.
@@ -179,7 +189,7 @@ class Packer(Planner):
         together, inner = self.overlapped(load), {r.var for r in reduced}
         axes = [a for a in self.nest.axes if a.root in load.free and (a.kind is Kind.VECTOR or a.root in inner)]
         axes = [a for a in (*axes, *together) if isinstance(a.extent, int)]
-        return held(axes, windowed(load, self.nest)) * load.dtype.itemsize
+        return held(axes, windowed(load, self.nest)) * self.itemsize(load)
 
     def pieces(self, rows: Root, lanes: Root, tile: RegisterTile, body: list[Node]) -> Pieces | None:
         """How to cut a long reduction; None if it is not long.
@@ -200,7 +210,7 @@ class Packer(Planner):
         if not isinstance(extent, int) or not isinstance(count, int) or count < 4:
             return None
         l2, costs = self.target.l2_bytes, self.target.cpu
-        wide = tile.vectors * self.width(lanes) * max(n.dtype.itemsize for n in body)
+        wide = tile.vectors * self.width(lanes) * max(map(self.itemsize, body))
         beside = 0
         if not any(self.scattered(n, lanes) for n in body if lanes.var in n.free):  # not packed: whole lines are read
             wide = -(-wide // self.target.line_bytes) * self.target.line_bytes
@@ -264,7 +274,7 @@ class Packer(Planner):
         if len(near) != 1 or len(vectors) != 1:
             return False
         jump = step(near[0].arg[1], walked[0].var) * near[0].dtype.itemsize
-        wide = tile.vectors * self.width(lanes) * vectors[0].dtype.itemsize
+        wide = tile.vectors * self.width(lanes) * self.itemsize(vectors[0])
         room, costs = min(self.target.l2_bytes, self.panel_most), self.target.cpu
         length = even_piece(terms, max(1, min(terms, power_below(max(1, room // (costs.row_panels * wide))))))
         most = min(2 * costs.row_panels, room // (wide * length))
@@ -274,7 +284,7 @@ class Packer(Planner):
         results = blocks * tile.rows * panels * wide if length < terms else 0
         if lines_held(jump, self.target) >= terms or panels < costs.row_panels or blocks <= tiles:
             return False
-        if results > self.target.partial_bytes or tiles * tile.rows * length * near[0].dtype.itemsize > room:
+        if results > self.target.partial_bytes or tiles * tile.rows * length * self.itemsize(near[0]) > room:
             return False
         if length < terms:
             self.do(Split(steps.name, length, Kind.REDUCE))
@@ -284,8 +294,8 @@ class Packer(Planner):
         self.do(Outermost(across.name))
         if length < terms:
             self.do(SplitReduction(0, across.name))
-        self.do(Pack(loads_of(self.nest).index(vectors[0]), steps.name if length < terms else across.name))
-        self.do(Pack(loads_of(self.nest).index(near[0]), axis.name))
+        self.keep(vectors[0], steps.name if length < terms else across.name)
+        self.keep(near[0], axis.name)
         return True
 
     def window_tile(self, rows: Root, lanes: Root, vectors: list[Node]) -> WindowTile | None:
@@ -365,7 +375,7 @@ class Packer(Planner):
             self.do(Outermost(name))
         self.do(SplitReduction(0, around[-1] if around else None))
         if packed is not None:
-            self.do(Pack(loads_of(self.nest).index(packed), steps.name))
+            self.keep(packed, steps.name)
 
     def longest_first(self, loops: list[Axis]) -> list[Axis]:
         """Loops in order, but first those that have enough iterations for all threads, or else the longest.

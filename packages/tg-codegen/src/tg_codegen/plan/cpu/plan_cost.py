@@ -14,6 +14,7 @@ from operator import mul
 from typing import Literal
 
 from tg_dtype import dtypes
+from tg_lazy import Ops
 from tg_shape import Expr, Variable, coefficient, linear_terms, upper
 
 from ...machine.memory import STRIDES
@@ -45,7 +46,8 @@ It bounds the time that planning takes; beyond it no place is taken to be outsid
 
 def plan_cycles(nest: Nest, target: Target) -> float:
     """About how many cycles the reductions of a plan take, of the thread that has most to do."""
-    packs = [stage for stage in nest.stages if stage.node.op is NodeOp.LOAD]
+    packs = [stage for stage in nest.stages if stage.node.op is NodeOp.LOAD
+             or (stage.node.op is Ops.CAST and stage.node.src[0].op is NodeOp.LOAD)]
     return sum(_terms(nest, node, target) for node in reductions_of(nest)) + sum(
         _copied(nest, stage, target) for stage in packs)
 
@@ -84,8 +86,9 @@ def _terms(nest: Nest, node: Node, target: Target) -> float:
     copies = prod(upper(a.extent) for a in tile)
     costs = target.cpu
     takes = copies * costs.load
+    ready = {source for stage in nest.stages if stage.node.op is Ops.CAST for source in stage.node.src}
     for load in (n for n in node.toposort() if n.op is NodeOp.LOAD):
-        converted = dtypes.is_float(load.dtype) and load.dtype.itemsize < dtypes.float32.itemsize
+        converted = dtypes.is_float(load.dtype) and load.dtype.itemsize < dtypes.float32.itemsize and load not in ready
         takes += (_price(nest, load, node, lanes, target) + converted * costs.conversion) * _distinct(nest, load, tile)
     if axes[-1].kind is Kind.REDUCE:
         takes += costs.iteration
@@ -176,7 +179,7 @@ def _share(axes: list[Axis], target: Target) -> float:
 
 def _price(nest: Nest, load: Node, node: Node, lanes: Axis | None, target: Target) -> float:
     """Cycles in which a reduction reads a vector of an operand, or an element that all lanes share."""
-    if any(stage.node is load for stage in nest.stages):
+    if any(stage.node is load or (stage.node.op is Ops.CAST and load in stage.node.src) for stage in nest.stages):
         return target.cpu.load
     masks = set(conditions(load.arg[2]))
     whole = masks <= needed(node) and all(_trimmed(nest, mask, lanes) for mask in masks)
@@ -194,7 +197,7 @@ def _price(nest: Nest, load: Node, node: Node, lanes: Axis | None, target: Targe
 
 def _copied(nest: Nest, stage: Stage, target: Target) -> float:
     """Cycles of copying what is packed, as often as it is."""
-    load, names = stage.node, [a.name for a in nest.axes]
+    load, names = stage.node if stage.node.op is NodeOp.LOAD else stage.node.src[0], [a.name for a in nest.axes]
     within = next((s.axis for s in nest.stages if s.node.op is NodeOp.REDUCE), stage.axis)
     around = [a for a in nest.axes if a.kind in SERIAL_OUTPUT
               and within is not None and names.index(a.name) <= names.index(within)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from math import gcd, prod
 
 from tg_shape import Variable, coefficient, upper
@@ -14,6 +15,7 @@ from ...nest.windows import overlapping
 from .. import unsigned_products, widened_rows
 from ..actions import LoopAction, Mark, Outermost, Pack, Split, apply
 from ..planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
+from .conversions import gains, row_conversions
 from .elementwise import elementwise_tile
 from .interleaved import read_in_place
 from .lane_choice import LaneChoice
@@ -32,6 +34,7 @@ from .streaming import (
     sums_by_rows,
 )
 from .strips import strips
+from .unrolling import unrolled_terms
 
 BESIDE_ROWS = 6
 """Registers that a tile needs in addition to those of its rows: vectors being transposed, and a scalar."""
@@ -243,6 +246,7 @@ class CPUPlanner(Packer):
         """All actions for the nest."""
         if self.reductions:
             self.reduce()
+            self.do_all(unrolled_terms(self.nest, self.target))
         else:
             elementwise_tile(self)
         self.thread()
@@ -250,6 +254,7 @@ class CPUPlanner(Packer):
         self.do_all(runs_ahead(self.nest, self.target))
         self.do_all(prefetches_indirect(self.nest, self.target))
         self.do_all(streams(self.nest, self.target))
+        self.do_all(row_conversions(self.nest, self.target))
         return self.actions
 
 
@@ -260,6 +265,8 @@ def cpu_loops(nest: Nest, target: Target) -> list[LoopAction]:
     refused. Where lanes along several dimensions cost about the same, each is planned, and what comes of it decides; so
     it is where some threads would have much less to do than others.
     """
+    matrices = tuple(found for found in target.matrices if gains(found, target))
+    target = target if matrices == target.matrices else replace(target, matrices=matrices)
     if target.matrices:
         actions = read_in_place(nest, target)
         if actions:
