@@ -46,6 +46,17 @@ def test_the_same_structure_is_scheduled_once(machine: Any, empty: dict[Any, Any
     assert len(empty) == 1 and asts[0] is asts[1] is asts[2]
 
 
+def test_a_placeholder_without_a_value_is_found_in_a_structure_that_is_remembered(empty: dict[Any, Any]) -> None:
+    for stale in (None, ("here", 3)):
+        hole = LazyBuffer.empty((2, 3), dtypes.float32, "TEST")
+        hole.stale = stale
+        if stale is None:
+            assert len(schedule([plus(hole, 1)])[0]) == 2 and len(empty) == 1
+            continue
+        with pytest.raises(RuntimeError, match="was left by the function at here:3"):
+            schedule([plus(hole, 1)])
+
+
 def test_which_memory_is_the_same_matters(machine: Any, empty: dict[Any, Any]) -> None:
     x, y = ramp(machine), ramp(machine, 1)
     assert len(schedule([pair(x, y)])[0][0].bufs) == 3

@@ -36,11 +36,13 @@ class Tracing(local):
       unknown: the placeholders of all traces that are going on, one within another.
       what: what calls the innermost function, for messages.
       written: the memories to which the innermost function wrote in place; None outside of any.
+      noted: the assignments that were noted since it began; None outside of any.
     """
 
     unknown: tuple[LazyBuffer, ...] = ()
     what = ""
     written: list[object] | None = None
+    noted: list[ref[LazyBuffer]] | None = None
 
 
 TRACING = Tracing()
@@ -131,7 +133,17 @@ ASSIGNS: list[ref[LazyBuffer]] = []
 def note_assign(new: LazyBuffer) -> None:
     """Remembers an assignment that is not executed yet."""
     if new.op is Ops.ASSIGN:
-        ASSIGNS.append(ref(new))
+        note = ref(new)
+        ASSIGNS.append(note)
+        if TRACING.noted is not None:
+            TRACING.noted.append(note)
+
+
+def forget_assigns(noted: Sequence[ref[LazyBuffer]]) -> None:
+    """Takes back assignments that were noted: what they were part of failed, and nobody is to execute them."""
+    for note in noted:
+        with suppress(ValueError):
+            ASSIGNS.remove(note)
 
 
 def _pending() -> list[LazyBuffer]:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from tg_lazy import LazyBuffer
 
 from ..autograd.differentiation import Switch, operands, operands_first
-from ..memory.realization import TRACING, Moves, live
+from ..memory.realization import TRACING, Moves, forget_assigns, live
 from ..ops.streams import DRAWING
 from ..tensor import Tensor
 from .tree import form, leaves, tensor_of
@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+    from weakref import ref
 
     from ..memory.home import Memory
 
@@ -54,14 +55,15 @@ def trace(what: str, function: Callable[..., Any], args: Sequence[Any], given: S
       RuntimeError: if it asks for a value, draws random numbers, or writes in place to what was there before.
     """
     unknown = (*TRACING.unknown, *(tensor.lazydata for tensor in given))
-    before, outer = _Before(), TRACING.written
+    before, outer, outer_noted = _Before(), TRACING.written, TRACING.noted
     drawn: list[LazyBuffer] = []
     written: list[Memory] = []
+    noted: list[ref[LazyBuffer]] = []
     try:
         with ExitStack() as stack:
             for owner, name, value in (
                 (TRACING, "unknown", unknown), (TRACING, "what", what), (TRACING, "written", written),
-                (DRAWING, "into", drawn), (DRAWING, "again", None),
+                (TRACING, "noted", noted), (DRAWING, "into", drawn), (DRAWING, "again", None),
             ):  # fmt: skip
                 stack.enter_context(Switch(owner, name, value))
             result = function(*args)
@@ -78,6 +80,7 @@ def trace(what: str, function: Callable[..., Any], args: Sequence[Any], given: S
                 )
     except BaseException:
         before.restore()
+        forget_assigns(noted)
         raise
     finally:
         origin = _origin(function)
@@ -85,6 +88,8 @@ def trace(what: str, function: Callable[..., Any], args: Sequence[Any], given: S
             tensor.lazydata.stale = origin
     if outer is not None:
         outer += written
+    if outer_noted is not None:
+        outer_noted += noted
     return result
 
 

@@ -82,6 +82,8 @@ class Structure:
                         nodes.append(src)
                         storage = src._storage
                         if storage is None:
+                            if src.stale is not None:  # a placeholder of a function that was traced
+                                return False
                             entries.append(src.label)  # type: ignore[arg-type]
                         else:  # which memory it is, and of which other memory it is a part
                             entries += (src.label or src.memory_label(), same(storage, number))
