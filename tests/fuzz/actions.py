@@ -346,7 +346,7 @@ def loop_action(nest: Nest, draw: Draw, gpu: bool) -> str:
     rollable = [axis.name for axis in idle_copies(nest)]
     factor = draw.choice((2, 3, 4, 4, 5, 8, 8, 16, 16, 32, 0, -2))
     narrow = any(load.dtype in (dtypes.int8, dtypes.uint8) for load in loads_of(nest))
-    return draw.choice((
+    chosen: str = draw.choice((
         *(("unsigned_products()", "widen_rows()") * (20 if any(a.kind is Kind.VECTOR for a in nest.axes) else 1)
           if narrow and reductions_of(nest) else ()),
         *(f"split({name}, {factor}, {kind})",) * 7, *(f"mark({name}, {kind})",) * 2, f"outermost({name})",
@@ -359,6 +359,7 @@ def loop_action(nest: Nest, draw: Draw, gpu: bool) -> str:
         *((f"mark({name}, UPCAST)",) * 6 if partial else ()),
         *(f"roll({draw.choice(rollable) if rollable else name})",) * (20 if rollable else 1),
     ))  # fmt: skip
+    return chosen
 
 
 def result(made: Subject, uops: Sequence[object]) -> list[bytearray]:

@@ -54,11 +54,11 @@ def test_slices(axis: int) -> None:
 def test_each_nan_may_be_one_of_its_own(axis: int | None) -> None:
     x = np.random.default_rng(2).integers(0, 2, (7, 2)).astype(np.float32)
     x[[0, 2, 6], [1, 0, 1]] = math.nan
-    asked = {"return_index": True, "return_inverse": True, "return_counts": True, "axis": axis}
+    asked: dict[str, Any] = {"return_index": True, "return_inverse": True, "return_counts": True, "axis": axis}
     wanted = np.unique(x, **asked, equal_nan=False)
-    for ours, theirs in zip(Tensor(x).unique(**asked, equal_nan=False), wanted, strict=True):  # type: ignore[arg-type]
+    for ours, theirs in zip(Tensor(x).unique(**asked, equal_nan=False), wanted, strict=True):
         np.testing.assert_array_equal(ours.numpy(), np.asarray(theirs).reshape(ours.numpy().shape))
-    assert len(Tensor(x).unique(equal_nan=False)) == 5  # type: ignore[arg-type]
+    assert len(Tensor(x).unique(equal_nan=False)) == 5
     assert Tensor([1, 1]).unique(equal_nan=False).tolist() == [1]  # type: ignore[union-attr]
 
 
