@@ -627,3 +627,19 @@ def test_integers_in_blocks_with_scales_are_one_kernel(
     out = sums.alu(Ops.MUL, machine.buffer(scale, "TINY")).reduce(Ops.ADD, (axis,))
     expected = (np.einsum("mrk,nrk->mnr", v, w) * scale).sum(axis, keepdims=True)
     assert kernels(machine, out, expected) == count
+
+
+def test_a_long_chain_of_shared_values_in_a_block_is_looked_at_once(
+    machine: Any, rng: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By each of many paths it would take forever, and a call for each of its values is more than Python has."""
+    monkeypatch.setitem(LIMITS, "TINY", Limits(block_sums=True, serial_elements=64))
+    whole = (4, 5, 2, 16)
+    v, w = rng.integers(0, 9, (4, 1, 2, 16)).astype("int32"), rng.integers(0, 9, (1, 5, 2, 16)).astype("int32")
+    right = machine.buffer(w, "TINY").expand(whole)
+    chain = machine.buffer(v, "TINY").expand(whole).alu(Ops.ADD, right)
+    expected = v + w
+    for _ in range(600):
+        chain, expected = chain.alu(Ops.MUL, chain).alu(Ops.ADD, chain), expected * expected + expected
+    sums = chain.alu(Ops.MUL, right).reduce(Ops.ADD, (3,)).reshape((4, 5, 2))
+    assert kernels(machine, sums.reduce(Ops.ADD, (2,)), (expected * w).sum((2, 3), dtype="int32")[..., None])

@@ -103,11 +103,19 @@ class NodeFacts:
 
     def _walked(self, edge: Edge) -> frozenset[int]:
         """Axes of what an operand shows along which its elements surely are others."""
-        node, st = edge
-        if st is not None:
-            if len(st.views) != 1:
-                return frozenset()
-            return frozenset(axis for axis, stride in enumerate(st.views[0].strides) if stride != 0)
-        if node.op in ALU and not node.reason:
-            return frozenset[int]().union(*(self._walked(src) for src in node.srcs))
-        return frozenset(axis for axis, dim in enumerate(node.shape) if not (isinstance(dim, int) and dim == 1))
+        found = set[int]()
+        stack, met = [edge], set[Edge]()
+        while stack:
+            edge = stack.pop()
+            if edge in met:
+                continue
+            met.add(edge)
+            node, st = edge
+            if st is not None:
+                if len(st.views) == 1:
+                    found.update(axis for axis, stride in enumerate(st.views[0].strides) if stride != 0)
+            elif node.op in ALU and not node.reason:
+                stack += node.srcs
+            else:
+                found.update(axis for axis, dim in enumerate(node.shape) if not (isinstance(dim, int) and dim == 1))
+        return frozenset(found)
