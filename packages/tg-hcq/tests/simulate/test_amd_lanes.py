@@ -114,6 +114,83 @@ def test_scaled_products_are_rounded_once(kind: str, of: Format, shift: int) -> 
         assert [sum(row[lane] << 32 * w for w, row in enumerate(words)) for lane in range(32)] == wanted
 
 
+def patterns(of: Format, rng: random.Random, count: int) -> list[list[int]]:
+    """Words of numbers near the largest and the smallest normal one, one in each lane."""
+    numbers = list[int]()
+    for _ in range(count):
+        size = rng.choice((of.infinity - 1, of.infinity - (1 << of.fraction) - 1, 1 << of.fraction, 3 << of.fraction))
+        numbers.append(rng.choice((0, of.sign)) | size - rng.choice((0, 0, 1)) | rng.choice((0, 1, 3)))
+    if of is HALF:
+        numbers = [number | other << 16 for number, other in zip(numbers, reversed(numbers), strict=True)]
+    return [[number >> at & 0xFFFFFFFF for number in numbers] for at in range(0, max(of.bits, 32), 32)]
+
+
+FLOAT_KINDS = {"f16": HALF, "pf16": HALF, "mix": SINGLE, "f32": SINGLE, "f64": DOUBLE}
+
+
+def test_every_product_of_an_output_modifier_is_rounded_by_the_mode() -> None:
+    """Of numbers that it brings beyond the largest or below the smallest one, also where the rest has one rounding."""
+    arch, lanes = "gfx1100", 32
+    bench, rng, compared = LanesBench(architecture(arch, lanes)), random.Random(arch), set[str]()
+    for row in bench.rows():
+        rule = rule_of(row.name, arch)
+        assert rule is not None
+        if row.encoding != "VOP3" or "omod" not in dict(row.fields):
+            continue
+        for mode in (0x0F, rng.randrange(1, 15) | rng.choice((0, 0x50))):
+            fields = {"vdst": 10, "sdst": 106, "src0": 260, "src1": 262, "src2": 264, "omod": rng.randrange(1, 4)}
+            rows = dict[int, list[int]]()
+            for number, kind in enumerate(kind for kind in rule.sources if kind != "mask"):
+                if kind in FLOAT_KINDS:
+                    words = patterns(FLOAT_KINDS[kind], rng, lanes)
+                    rows |= {4 + 2 * number + at: word for at, word in enumerate(words)}
+            mode |= rng.choice((0, 0x100))
+            try:
+                trial = bench.execute(bench.take(row, fields), rng, mode, (1 << lanes) - 1, rows)
+            except (Refused, Undecodable):
+                continue
+            bench.check(trial, rng)
+            compared.add(row.name)
+    assert {"v_floor_f32", "v_floor_f16", "v_rndne_f64", "v_add_f32", "v_cvt_f32_f64"} <= compared
+    assert len(compared) > 90
+
+
+@pytest.mark.parametrize(("kind", "of"), [("f32", SINGLE), ("f64", DOUBLE)])
+def test_scaled_products_overflow_before_they_are_scaled(kind: str, of: Format) -> None:
+    """V_DIV_FMAS of a sum beyond all numbers, which is infinite or the largest number before it is scaled down."""
+    bench, rng = LanesBench(architecture("gfx1100", 32)), random.Random(kind)
+    row = next(r for r in table("gfx1100") if r.name == f"v_div_fmas_{kind}" and r.encoding == "VOP3")
+    for rounding in range(16):
+        rows = dict[int, list[int]]()
+        for register, power in ((4, of.exponent * 9), (6, (1 << of.exponent - 1) - 1), (8, -1)):
+            least = Fraction(2) ** power
+            sizes = [least * (1 + Fraction(rng.getrandbits(23), 1 << 23)) for _ in range(32)]
+            numbers = [of.round(rng.choice((1, -1)) * size) for size in sizes]
+            rows |= {register + at: [n >> 32 * at & 0xFFFFFFFF for n in numbers] for at in range(of.bits // 32)}
+        found = bench.take(row, {"vdst": 10, "src0": 260, "src1": 262, "src2": 264})
+        trial = bench.execute(found, rng, 0xF0 | rounding, 0xFFFFFFFF, rows)
+        bench.check(trial, rng, lanes=32)
+
+
+def test_every_part_of_a_nan() -> None:
+    """Which NaN a result is is not specified, so neither is a byte of it that SDWA writes; all else of the word is."""
+    arch, lanes = "gfx1030", 32
+    bench, rng, compared = LanesBench(architecture(arch, lanes)), random.Random(arch), set[str]()
+    for row in bench.rows():
+        rule = rule_of(row.name, arch)
+        assert rule is not None
+        if "dst_sel" not in dict(row.fields) or not {*rule.sources} & {"f16", "f32"}:
+            continue
+        for part in range(6):
+            fields = {"vdst": 10, "src0": 4, "src1": 6, "src0_sel": 6, "src1_sel": 6, "dst_sel": part,
+                      "dst_unused": rng.randrange(3)}  # fmt: skip
+            nan = [rng.choice((0x7E007E00, 0xFE017E01, 0x7FC07FC0, 0xFFFF7FFF, 0x7FC12345)) for _ in range(lanes)]
+            trial = bench.execute(bench.take(row, fields), rng, 0xF0, (1 << lanes) - 1, {4: nan, 6: nan})
+            bench.check(trial, rng)
+            compared.add(row.name)
+    assert {"v_cvt_pkrtz_f16_f32", "v_add_f32", "v_add_f16"} <= compared and len(compared) > 40
+
+
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
 def test_pairs_read_before_either_writes(arch: str) -> None:
     """Some pairs, and of each half one."""

@@ -223,8 +223,12 @@ def _division(kind: str, of: Format) -> Iterator[Rule]:
         found = rounded.fma(x, y, z)
         if not wanted or special(found):
             return found
+        total = of.value(x) * of.value(y) + of.value(z)
+        # beyond all numbers, where no division comes: the manual scales what the sum was rounded to
+        if abs(total) >= 2 ** (1 << of.exponent - 1):
+            total = of.value(found)
         up = exponent(z) > (1 << of.exponent - 1) - 1
-        return rounded.round((of.value(x) * of.value(y) + of.value(z)) * Fraction(2) ** (shift if up else -shift))
+        return rounded.round(total * Fraction(2) ** (shift if up else -shift))
 
     def special(x: int) -> bool:
         return of.is_nan(x) or of.is_infinite(x) or not x & ~of.sign

@@ -176,13 +176,25 @@ class LanesBench:
             return False
         return True
 
-    def run(self, wave: Wave, row: Row, fields: Mapping[str, int]) -> Status:
-        """Executes an instruction of a row with these fields; those of the row that are not named are 0."""
+    def take(self, row: Row, fields: Mapping[str, int], literal: int = 0) -> Decoded:
+        """An instruction of a row with these fields, as if drawn; those of the row that are not named are 0.
+
+        Raises:
+          Undecodable: if it is none.
+        """
         word = row.value
         for name, pieces in row.fields:
             for position, index, width in pieces:
                 word |= (fields.get(name, 0) >> index & (1 << width) - 1) << position
-        made = self._decode(0x1000, word.to_bytes(row.nbytes, "little") + bytes(16))
+        data = word.to_bytes(row.nbytes, "little") + literal.to_bytes(4, "little")
+        found = self._bytes(data)
+        self.data = data[: found.nbytes]
+        return found
+
+    def run(self, wave: Wave, row: Row, fields: Mapping[str, int]) -> Status:
+        """Executes an instruction of a row with these fields; those of the row that are not named are 0."""
+        self.take(row, fields)
+        made = self._decode(0x1000, self.data + bytes(16))
         return self._bench.step(wave, made.handler, made.operands, made.immediate)
 
     def step(self, wave: Wave, handler: str, operands: tuple[int, ...]) -> Status:
@@ -472,11 +484,10 @@ class _Checker:
 
     def _finish(self, value: int, kind: str) -> int:
         """OMOD, the clamp, and flushed subnormals."""
-        a, of = self.assembly, self.mode.format(kind)
-        keeps = self.mode.keeps_subnormals(kind, True)
-        power = {"2": 1, "4": 2}.get(a.modifiers.get("mul", ""), -1 if "div" in a.modifiers else 0)
-        if power and not keeps and not self.mode.ieee and not of.is_nan(value) and not of.is_infinite(value):
-            value = of.round(of.value(value) * Fraction(2) ** power)  # a zero of either sign becomes 0
+        a, of, power = self.assembly, self.mode.format(kind), self._power(kind)
+        if power and not of.is_nan(value) and not of.is_infinite(value):
+            value = of.round(of.value(value) * Fraction(2) ** power)
+            value = value if value >> of.fraction & (1 << of.exponent) - 1 else 0  # of either sign
         if "clamp" in a.modifiers:
             if of.is_nan(value):
                 value = 0 if self.mode.nan_clamps else value
@@ -486,6 +497,12 @@ class _Checker:
                 value = lane_floats.one(of)
         value = self._flush(value, kind, True)
         return value
+
+    def _power(self, kind: str) -> int:
+        """Of two, by which OMOD multiplies a result; 0 where the mode has it ignored."""
+        modifiers = self.assembly.modifiers
+        power = {"2": 1, "4": 2}.get(modifiers.get("mul", ""), -1 if "div" in modifiers else 0)
+        return 0 if self.mode.keeps_subnormals(kind, True) or self.mode.ieee else power
 
     def _write(self, operand: Operand, kind: str, lane: int, value: int) -> None:
         a, at = self.assembly, self._row(operand, lane)
@@ -502,10 +519,15 @@ class _Checker:
         part = a.part("dst_sel")
         if part != "DWORD":
             shift, width = _SELECTIONS[part]
-            if kind in _FORMATS and width < bits and _FORMATS[kind].is_nan(value):
+            # of a NaN, of which only some are wanted, any bits are as good
+            of, whole = self._half() or _FORMATS.get(kind), 16 if self._half() else bits
+            low = value & (1 << whole) - 1
+            if of is not None and of.is_nan(low) and width < whole:
                 value = got >> shift
             elif width >= bits:
                 value = self._close(kind, got >> shift & (1 << bits) - 1, value)
+            elif of is not None and of.is_nan(low) and of.is_nan(got >> shift & (1 << whole) - 1):
+                value = got >> shift
             value &= (1 << width) - 1
             unused = a.modifiers.get("dst_unused", "UNUSED_PAD")
             if unused == "UNUSED_PRESERVE":
@@ -531,14 +553,18 @@ class _Checker:
         """Of results of 16 bits: whether the high half stays (LLVM, ``GCNSubtarget::zeroesHigh16BitsOfDest``)."""
         return self.bench.arch.generation >= 10 or bool(_KEEPS.fullmatch(self.assembly.name))
 
+    def _half(self) -> Format | None:
+        """The format of two halves that are a result of 32 bits."""
+        name = self.assembly.name
+        return HALF if re.match("v_cvt_pk_?rtz", name) else Format(8, 7) if name.startswith("v_cvt_pk_bf16") else None
+
     def _close(self, kind: str, got: int, wanted: int) -> int:
         """What came, if it is as good as what is wanted: any NaN, or a float that is near enough."""
         if kind in ("pf16", "pf32"):
             bits = _BITS[kind] // 2
             ones = (1 << bits) - 1
             return sum(self._close(f"f{bits}", got >> at & ones, wanted >> at & ones) << at for at in (0, bits))
-        if self.assembly.name.startswith(("v_cvt_pk_rtz", "v_cvt_pkrtz", "v_cvt_pk_bf16")):
-            of = HALF if "rtz" in self.assembly.name else Format(8, 7)
+        if of := self._half():
             halves = [(g, w) for g, w in ((got >> at & 0xFFFF, wanted >> at & 0xFFFF) for at in (0, 16))]
             return sum((g if of.is_nan(g) and of.is_nan(w) else w) << 16 * i for i, (g, w) in enumerate(halves))
         if kind not in _FORMATS or (self.rule.plain and kind[0] != "f"):

@@ -5,7 +5,8 @@ cannot make a division right, this is what does:
 
 - V_DIV_FMAS multiplies by two to the 64 or -64 (128 or -128 of doubles), as the third source is at least 2 or not
   ("RDNA3.5 Instruction Set Architecture", the same section), and rounds once, behind that: subnormal quotients are
-  right, as LLVM takes for granted (``SITargetLowering::LowerFDIV32``);
+  right, as LLVM takes for granted (``SITargetLowering::LowerFDIV32``); a sum that overflows, as that of no division
+  does where it is scaled down, is rounded before, as the pseudocode has it;
 - V_DIV_SCALE scales a denominator down whose reciprocal is subnormal, also where the quotient is;
 - V_DIV_FIXUP takes a NaN of finite operands for an overflow.
 """

@@ -4,7 +4,8 @@ It selects, permutes and negates sources, sets the rounding of the host, lets th
 the record, and brings the result to where it belongs. So no instruction has a handler for each of its modifiers.
 
 Sources: AMD, "RDNA3 Instruction Set Architecture", 3.4.1 "Mode register", 7.2 "VALU Operands", 7.7 "DPP"; "AMD Instinct
-MI300 Instruction Set Architecture", 12.10 "SDWA and DPP".
+MI300 Instruction Set Architecture", 12.10 "SDWA and DPP"; of OMOD, "Vega Instruction Set Architecture", 6.2 "Operands":
+with it subnormal results are zero, and -0 is +0.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from ...architecture import Architecture
 from ...modifiers import Kind
 from ...registers import FLOATS, temporaries
 from .alu import mode
+from .numbers import magnitude
 
 SINGLES_IN, SINGLES_OUT, OTHERS_IN, OTHERS_OUT = 0x10, 0x20, 0x40, 0x80  # in MODE: subnormals are allowed
 NAN_CLAMPS, IEEE = 0x100, 0x200  # in MODE: DX10_CLAMP, and quieting of NaN
 WORDS = I32.of(STRIP)
+_NORMAL = {16: 2.0**-14, 32: 2.0**-126, 64: 2.0**-1022}  # the least normal number, by the bits of a format
 _ROUNDINGS = 0b00_11_10_01  # LLVM's number of each of AMD's (nearest even, up, down, towards zero), two bits each
 
 
@@ -116,12 +119,15 @@ def _modified(e: Emitter, rows: int) -> None:
     e.store((real_mode & ~0xFF) | FLOATS, e.at("%w", layout.scalar("mode")), 4)
     shift = e.select(e.compare("uge", rounding, 2), e.value(I32, 2), 0)
     asked = e.select(e.compare("eq", rounding, 0), e.value(I32, 0), e.binary("lshr", obeyed, shift) & 3)
-    host = e.binary("lshr", e.value(I32, _ROUNDINGS), asked << 1) & 3
-    turned = e.compare("ne", asked, 0)
+    # OMOD is a product (LLVM makes one of it, ``SIFoldOperands::tryFoldOMod``): rounded in the format of the result,
+    # also where the instruction itself rounds whatever the mode
+    shift = e.select(_is(e, kind, Kind.F32, Kind.PACKED_F32), e.value(I32, 0), 2)
+    asked_after = e.binary("lshr", obeyed, shift) & 3
+    turned, turned_after = e.compare("ne", asked, 0), e.compare("ne", asked | asked_after, 0)
     e.declarations["declare void @llvm.set.rounding(i32)"] = None
     e.do(f"br i1 {turned.text}, label %turn, label %work")
     e.label("turn")
-    e.do(f"call void @llvm.set.rounding(i32 {host.text})")
+    _round_as(e, asked)
     e.do("br label %work")
     e.label("work")
     inside = executing & writes
@@ -142,12 +148,17 @@ def _modified(e: Emitter, rows: int) -> None:
     e.label("finish")
     e.do(f"br i1 {of_row.text}, label %write, label %restore")
     e.label("write")
+    e.do(f"br i1 {turned_after.text}, label %write.turn, label %write.call")
+    e.label("write.turn")
+    _round_as(e, asked_after)
+    e.do("br label %write.call")
+    e.label("write.call")
     e.do(f"call void @result(ptr %w, i32 {target.text}, i32 {temporary[4]}, i32 {kind.text}, i32 {how_result.text}, "
          f"i32 {obeyed.text}, i64 {inside.text}, i32 {bits(22, 1).text})")  # fmt: skip
     e.do("br label %restore")
     for name, after in (("restore", "leave"), ("restore.bad", "poison")):
         e.label(name)
-        e.do(f"br i1 {turned.text}, label %{name}.turn, label %{after}")
+        e.do(f"br i1 {turned_after.text}, label %{name}.turn, label %{after}")
         e.label(f"{name}.turn")
         e.do("call void @llvm.set.rounding(i32 1)")
         e.do(f"br label %{after}")
@@ -156,6 +167,12 @@ def _modified(e: Emitter, rows: int) -> None:
     e.label("leave")
     distance = e.convert("sext", e.load(I32, e.at("%r", NEXT)), I64)
     e.do(f"ret ptr {e.at('%r', distance)}")
+
+
+def _round_as(e: Emitter, asked: Value) -> None:
+    """Lets the host round as two bits of MODE say."""
+    host = e.binary("lshr", e.value(I32, _ROUNDINGS), asked << 1) & 3
+    e.do(f"call void @llvm.set.rounding(i32 {host.text})")
 
 
 def _strips(e: Emitter, body: Callable[[Value], None]) -> None:
@@ -386,15 +403,15 @@ def _result(e: Emitter, modes: bool) -> None:
     covered = e.binary("shl", size, shift)
     sign_bit = e.binary("shl", (size >> 1) + 1, shift)
 
-    def number(x: Value, scaled: Value, flushes: Value) -> Value:
-        """OMOD, which flushes and forgets the sign of zero, and the clamp."""
+    def number(x: Value, scaled: Value) -> Value:
+        """OMOD, which makes zero without a sign of all that is below the normal numbers, and the clamp."""
         float_type = x.type
         scale = _pick(e, [(e.compare("eq", exponent, 1), e.constant(float_type.of(0), 2.0)),
                           (e.compare("eq", exponent, 2), e.constant(float_type.of(0), 4.0))],
                       e.constant(float_type.of(0), 0.5), float_type.of(0))  # fmt: skip
         scaled_x = x * e.value(float_type, scale)
-        scaled_x = e.select(e.compare("oeq", scaled_x, 0.0), e.constant(float_type, 0.0), scaled_x)
-        del flushes
+        tiny = e.compare("olt", magnitude(e, scaled_x), _NORMAL[float_type.bits])
+        scaled_x = e.select(tiny, e.constant(float_type, 0.0), scaled_x)
         x = e.select(scaled, scaled_x, x)
         below, above = e.compare("olt", x, 0.0), e.compare("ogt", x, 1.0)
         nan = e.compare("uno", x, x) & e.value(I1.of(STRIP), nan_clamps)
@@ -402,13 +419,13 @@ def _result(e: Emitter, modes: bool) -> None:
         return e.select(clamps, clamped, x)
 
     def of_single(word: Value) -> Value:
-        out = e.bits(number(e.bits(word, F32), scales & flush_single, flush_single), I32)
+        out = e.bits(number(e.bits(word, F32), scales & flush_single), I32)
         return _flushed(e, out, 0x7F800000, 0x7FFFFF, flush_single)
 
     def of_half(word: Value) -> Value:
         """The low half of a word."""
         short = e.bits(e.convert("trunc", word, I16), F16)
-        out = e.bits(number(short, scales & flush_other, flush_other), I16)
+        out = e.bits(number(short, scales & flush_other), I16)
         return e.convert("zext", _half_flushed(e, out, flush_other), I32)
 
     def strip(lane: Value) -> None:
@@ -416,7 +433,7 @@ def _result(e: Emitter, modes: bool) -> None:
         hi = e.load(WORDS, _row(e, start + layout.row_bytes, lane), 4)
         old = [e.load(WORDS, _row(e, to + further, lane), 4) for further in (0, layout.row_bytes)]
         both = e.convert("zext", lo, I64) | (e.convert("zext", hi, I64) << 32)
-        double = e.bits(number(e.bits(both, F64), scales & flush_other, flush_other), I64)
+        double = e.bits(number(e.bits(both, F64), scales & flush_other), I64)
         tiny = e.compare("eq", double & (0x7FF << 52), 0) & e.value(I1.of(STRIP), flush_other)
         double = e.select(tiny, double & -(1 << 63), double)
         halves = of_half(lo) | (of_half(lo >> 16) << 16)
