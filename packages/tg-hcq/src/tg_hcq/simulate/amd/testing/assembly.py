@@ -78,6 +78,8 @@ def parse(text: str) -> Assembly:
 
     >>> parse("v_add_f16_e64 v5.h, |v3.l|, -v4.h clamp").operands[1]
     Operand(bank='v', number=3, text='', high=False, negated=False, absolute=True, extended=False)
+    >>> parse("v_add_f32_e64 v5, -lit(0x10), v4").operands[1]
+    Operand(bank='constant', number=0, text='lit(0x10)', high=False, negated=True, absolute=False, extended=False)
     """
     name, _, rest = text.partition(" ")
     parts = rest.split(", ")
@@ -98,7 +100,7 @@ def _operand(text: str) -> Operand:
         text, extended = text[5:-1], True
     if text.startswith("neg("):
         text, negated = text[4:-1], True
-    if re.match(r"-[|vsanem]", text) or text.startswith("-ttmp"):
+    if re.match(r"-[|vsanem]", text) or text.startswith(("-ttmp", "-lit(")):
         text, negated = text[1:], True
     if text.startswith("|"):
         text, absolute = text[1:-1], True
