@@ -384,7 +384,11 @@ def test_what_llvm_does_not_know(text: str, message: str, capfd: pytest.CaptureF
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the extensions are x86-64's")
 def test_what_the_processor_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tg_runtime.host.arch.features", lambda: frozenset({"avx", "avx2", "fma", "f16c"}))
+    found = {"avx", "avx2", "fma", "f16c"}
+    monkeypatch.setattr("tg_runtime.host.arch.features", lambda: frozenset(found))
+    assert CPUArch.parse("haswell").lacking() == CPUArch.parse("znver2,-sse4a").lacking() == []
+    assert CPUArch.parse("znver2").lacking() == ["sse4a"]
+    found.add("sse4a")
     assert CPUArch.parse("znver2,avx2,-avx512f").lacking() == []
     assert CPUArch.parse("native,avx512f").lacking() == ["avx512f"]
     assert CPUArch.parse("znver5").lacking() == ["avx512f"]

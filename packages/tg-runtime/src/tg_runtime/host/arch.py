@@ -88,9 +88,11 @@ _MEDIUM = re.compile(
 
 
 _WITH_BF16 = re.compile(r"cooperlake|(sapphire|emerald|granite|diamond)rapids|novalake|znver[456]")
-_WITH_DOTS = {
+# extensions that not all with such vectors have; SSE4A is AMD's alone
+_WITH = {
     "avx512bf16": _WITH_BF16,
     "avx512vnni": re.compile(r"cascadelake|icelake|rocketlake|tigerlake|" + _WITH_BF16.pattern),
+    "sse4a": re.compile(r"amdfam10|barcelona|btver|bdver|znver"),
 }
 # cores whose VDPBF16PS takes two cycles, where a multiply-add takes half of one: those of Intel that have AVX512-FP16,
 # and AMX for matrices of bfloat16, which is not used here
@@ -168,8 +170,8 @@ class CPUArch(NamedTuple):
         if self.kind.name == "x86_64":
             if not self.cpu and not self.machine:
                 return _LINUX.get(feature, feature) in features()
-            if feature in _WITH_DOTS:
-                return bool(_WITH_DOTS[feature].match(self.cpu))
+            if feature in _WITH:
+                return bool(_WITH[feature].match(self.cpu))
             if feature.startswith("avx512"):
                 return bool(_WIDE.match(self.cpu))
             return bool(_WIDE.match(self.cpu) or _MEDIUM.match(self.cpu))
@@ -191,7 +193,7 @@ class CPUArch(NamedTuple):
         if self.machine or this_machine() != "x86_64":
             return []
         wanted = [f[1:] for f in self.features if f[0] == "+"]
-        wanted += [f for f in ("avx512f", "avx2", "fma") if self.cpu and self.has(f)]
+        wanted += [f for f in ("avx512f", "avx2", "fma", "sse4a") if self.cpu and self.has(f)]
         mine = features()
         return [f for f in dict.fromkeys(wanted) if _CHECKED.match(f) and _LINUX.get(f, f) not in mine]
 
