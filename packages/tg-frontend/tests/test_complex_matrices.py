@@ -127,6 +127,12 @@ def test_elimination(lead: tuple[int, ...], dtype: str) -> None:
     assert (linalg.slogdet(Tensor(a * 0)).sign.numpy() == 0).all()
 
 
+def test_pivots_are_those_of_lapack() -> None:
+    """The greatest sum of both parts' magnitudes, which neither the magnitude nor the greater part is."""
+    for column, first in (([3 + 3j, 4 + 1j], 1), ([5 + 0j, 3 + 3j], 2), ([1j, 1 + 0j], 1)):
+        assert linalg.lu_factor(Tensor(np.array(column)[:, None])).pivots.tolist() == [first]
+
+
 def test_several_blocks() -> None:
     a, s, b = some(70, 70), definite(70, 70), some(70, 3)
     bounds = Bounds(a)
@@ -342,6 +348,10 @@ def test_functions_of_complex_tensors() -> None:
     ("solve: matrices of complex128 and right sides of float64",
      lambda: linalg.solve(Tensor(some(2, 2)), Tensor.ones(2, 1, dtype="float64"))),
     ("inv: matrices of int", lambda: linalg.inv(Tensor([[1, 2], [3, 4]]))),
+    ("lstsq: a matrix of complex128 and right sides of float64",
+     lambda: linalg.lstsq(Tensor(some(3, 2)), Tensor.ones(3, 1, dtype="float64"))),
+    ("vector_norm: .* not in float64", lambda: linalg.vector_norm(Tensor(some(3)), dtype="float64")),
+    ("matrix_norm: .* not in float32", lambda: linalg.matrix_norm(Tensor(some(3, 3)), dtype="float32")),
 ])  # fmt: skip
 def test_what_is_wrong_is_named(match: str, bad: Callable[[], Any]) -> None:
     with pytest.raises(TypeError, match=match):

@@ -439,6 +439,8 @@ def test_empty_matrices(shape: tuple[int, ...]) -> None:
     k = min(m, n)
     assert [t.shape[-2:] for t in linalg.qr(x)] == [(m, k), (k, n)]
     assert linalg.svdvals(x).shape == (*shape[:-2], k) and linalg.pinv(x).shape == (*shape[:-2], n, m)
+    found = linalg.lstsq(x, Tensor.ones(*shape[:-1], 2))
+    assert found.solution.tolist() == np.zeros((*shape[:-2], n, 2)).tolist() and not found.rank.numpy().any()
     if m == n:
         for f in (linalg.inv, linalg.cholesky, linalg.matrix_exp):
             assert f(x).shape == shape

@@ -38,6 +38,8 @@ CASES: list[tuple[Any, ...]] = [
     ("polyadd", OTHER, ROW), ("polysub", OTHER, ROW), ("polymul", ROW, OTHER),
     ("polymul", np.zeros(2), OTHER), *(("polyder", ROW, m) for m in (0, 1, 2, 7)), ("polyder", WHOLE[0]),
     ("polyint", ROW), ("polyint", WHOLE[0], 2), ("polyint", OTHER, 2, [3.0, -1.0]), ("polyint", OTHER, 2, 4.0),
+    ("polyint", OTHER, 2, 1j), ("poly", WHOLE[:3, :3]), ("polyfit", ROW.astype(np.float32), ROW**2, 2),
+    ("polyfit", ROW, ROW**2 + 1j * ROW, 2), ("polyfit", ROW + 1j * ROW**2, ROW, 1), ("spacing", np.array([-0.0])),
     ("poly", ROW), ("poly", OTHER + 1j), ("poly", SQUARE), ("poly", WHOLE[0]), ("polyfit", ROW, ROW**2 - ROW, 2),
     ("polyfit", np.arange(7.0), RNG.normal(size=(7, 2)), 3), ("lexsort", KEYS), ("lexsort", list(KEYS)),
     ("lexsort", KEYS.reshape(3, 3, 3), 0), ("rollaxis", np.zeros((2, 3, 4)), 2),
@@ -69,6 +71,18 @@ def _tensors(given: Any) -> Any:
 def test_beside_numpy(case: tuple[Any, ...]) -> None:
     name, *args = case
     same(named(name)(*map(_tensors, args)), getattr(np, name)(*args))
+
+
+@pytest.mark.parametrize("name", ["polyval", "polysub"])
+def test_polynomials_of_two_dtypes(name: str) -> None:
+    """Neither is narrower than what both meet in: nothing wraps, and nothing is lost."""
+    kinds = "uint8", "int8", "int32", "float64", "complex64"
+    for first in kinds:
+        for second in kinds:
+            p, x = np.array([3, 100, 7]).astype(first), np.array([90, 2]).astype(second)
+            mine, theirs = getattr(functions, name)(Tensor(p), Tensor(x)), getattr(np, name)(p, x)
+            assert mine.dtype is functions.promote_types(first, second)
+            np.testing.assert_array_equal(mine.numpy(), theirs)
 
 
 def test_roots_in_any_order() -> None:

@@ -56,6 +56,7 @@ CASES: dict[str, Case] = {
     "no piece": (X, MASK, lambda x: functions.piecewise(x, [t(~MASK)], [lambda x: x * x])),
     "no piece, one number": (X, MASK, lambda x: functions.piecewise(x, [t(~MASK)], [2.0])),
     "another choice": (X, MASK, lambda x: functions.select([t(~MASK)], [x], 0.0)),
+    "what is taken to the power of 0": (X, MASK, lambda x: linalg.vander(x, N=1)),
     "later ones, running": (X, np.arange(6) >= 3 + 0 * X, lambda x: x.cumsum(1)[:, :3] + x.cumprod(1)[:, :3]),
     "behind the end of a convolution": (X[0], np.arange(6) == 0, lambda x: functions.convolve(x, t([1.0, 2, 3]))[3:]),
     "before the end of a convolution": (X[0], np.arange(6) == 5, lambda x: functions.convolve(t([1.0, 2, 3]), x)[:5]),

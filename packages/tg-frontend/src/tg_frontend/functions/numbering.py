@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from math import prod
 
 from tg_dtype import dtypes
@@ -206,7 +207,7 @@ def apply_over_axes(func: Callable[[Tensor, int], Tensor], a: Tensor, axes: int 
 
 
 def spacing(x: Tensor) -> Tensor:
-    """How far the next float is, away from 0: with the sign of the number.
+    """How far the next float is, away from 0: with the sign of the number, which at 0 is that of 1.
 
     Args:
       x: floats.
@@ -218,7 +219,7 @@ def spacing(x: Tensor) -> Tensor:
       Tensor([ True])
     """
     value = floating(x)
-    return value.nextafter(value.new_full((), float("inf")).copysign(value)) - value
+    return value.nextafter((value < 0).where(-math.inf, math.inf)) - value
 
 
 def fabs(x: Tensor) -> Tensor:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..array.casts import floating
-from ..linalg import eigvals, lstsq
+from ..linalg import eigvals, lstsq, vander
 from ..tensor import Tensor
 from .editing import trim_zeros
+from .kinds import promote_types
 from .sequences import convolve
 
 TYPE_CHECKING = False
@@ -40,8 +41,11 @@ def polyval(p: Tensor, x: Tensor) -> Tensor:
       >>> polyval(Tensor([3.0, 0.0, 1.0]), Tensor([0.0, 5.0]))
       Tensor([ 1., 76.])
     """
+    row = _row(p, "polyval")
+    kind = promote_types(row.dtype, x.dtype) if len(row) else x.dtype  # a single factor would not decide over x
+    x = x.cast(kind)
     out = x.zeros_like()
-    for factor in _row(p, "polyval"):
+    for factor in row.cast(kind):
         out = out * x + factor
     return out
 
@@ -62,9 +66,15 @@ def polyadd(a1: Tensor, a2: Tensor) -> Tensor:
       >>> polyadd(Tensor([1, 2]), Tensor([9, 5, 4]))
       Tensor([9, 6, 6])
     """
-    one, other = _row(a1, "polyadd"), _row(a2, "polyadd")
-    short, long = sorted((one, other), key=len)
-    return short.pad(((len(long) - len(short), 0),)) + long
+    one, other = _aligned(a1, a2, "polyadd")
+    return one + other
+
+
+def _aligned(a1: Tensor, a2: Tensor, what: str) -> tuple[Tensor, Tensor]:
+    """Coefficients of two polynomials, as many of each."""
+    one, other = _row(a1, what), _row(a2, what)
+    size = max(len(one), len(other))
+    return one.pad(((size - len(one), 0),)), other.pad(((size - len(other), 0),))
 
 
 def polysub(a1: Tensor, a2: Tensor) -> Tensor:
@@ -83,7 +93,8 @@ def polysub(a1: Tensor, a2: Tensor) -> Tensor:
       >>> polysub(Tensor([2, 10, -2]), Tensor([3, 10, -4]))
       Tensor([-1,  0,  2])
     """
-    return polyadd(a1, -a2)
+    one, other = _aligned(a1, a2, "polysub")
+    return one - other
 
 
 def polymul(a1: Tensor, a2: Tensor) -> Tensor:
@@ -136,7 +147,7 @@ def polyder(p: Tensor, m: int = 1) -> Tensor:
     return row
 
 
-def polyint(p: Tensor, m: int = 1, k: float | Sequence[float] | None = None) -> Tensor:
+def polyint(p: Tensor, m: int = 1, k: complex | Sequence[complex] | None = None) -> Tensor:
     """An integral of a polynomial.
 
     Args:
@@ -155,7 +166,7 @@ def polyint(p: Tensor, m: int = 1, k: float | Sequence[float] | None = None) -> 
     """
     if m < 0:
         raise ValueError(f"polyint: no polynomial is integrated {m} times")
-    starts = [0.0] * m if k is None else [k] * m if isinstance(k, (int, float)) else list(k)
+    starts = [0.0] * m if k is None else [k] * m if isinstance(k, (int, float, complex)) else list(k)
     if len(starts) == 1:
         starts *= m
     if len(starts) < m:
@@ -163,7 +174,7 @@ def polyint(p: Tensor, m: int = 1, k: float | Sequence[float] | None = None) -> 
     row = _row(p, "polyint")
     for start in starts[:m]:
         row = floating(row)
-        row = (row / Tensor.arange(len(row), 0, -1, device=p.device)).cat(row.new_full((1,), start))
+        row = (row / Tensor.arange(len(row), 0, -1, device=p.device)).cat(row.new_zeros(1) + start)
     return row
 
 
@@ -187,7 +198,7 @@ def poly(seq_of_zeros: Tensor) -> Tensor:
     """
     shape = seq_of_zeros._ints()
     if len(shape) == 2 and shape[0] == shape[1] > 0:
-        found = poly(eigvals(seq_of_zeros))
+        found = poly(eigvals(floating(seq_of_zeros)))
         return found if seq_of_zeros.is_complex() else found.real
     if len(shape) > 1:
         raise ValueError(f"poly: roots are a row, or a square matrix, got shape {seq_of_zeros.shape}")
@@ -256,13 +267,15 @@ def polyfit(x: Tensor, y: Tensor, deg: int, rcond: float | None = None, w: Tenso
     if x.ndim != 1 or not len(x) or y.ndim not in (1, 2) or len(y) != len(x):
         raise ValueError(f"polyfit: values of shape {y.shape} at places of shape {x.shape}; (m,) or (m, k) at (m,) fit")
     places, values = floating(x), floating(y)
-    powers = places.vander(deg + 1)
+    powers = vander(places, N=deg + 1).flip(1)
     columns = values.reshape(len(y), -1)
     if w is not None:
         if w.shape != x.shape:
             raise ValueError(f"polyfit: weights of shape {w.shape} for places of shape {x.shape}")
         powers, columns = powers * w.unsqueeze(1), columns * w.unsqueeze(1)
-    size = (powers * powers).sum(0).sqrt()  # columns of length 1 make a system that is better to solve
-    eps = 2.0 ** -(52 if places.dtype.itemsize == 8 else 23)
+    kind = promote_types(powers.dtype, columns.dtype)
+    powers, columns = powers.cast(kind), columns.cast(kind)
+    size = (powers * powers.conj()).real.sum(0).sqrt()  # columns of length 1 make a system that is better to solve
+    eps = 2.0 ** -(52 if places.real.dtype.itemsize == 8 else 23)
     found = lstsq(powers / size, columns, rcond=len(x) * eps if rcond is None else rcond)[0] / size.unsqueeze(1)
     return found if y.ndim == 2 else found.reshape(-1)

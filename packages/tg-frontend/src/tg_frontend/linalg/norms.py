@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from math import inf
 
+from tg_dtype import dtypes
+
+from ..host.coerce import to_dtype
 from ..tensor import Tensor
 from .elimination import inv
 from .matrices import check_matrix, square
@@ -21,7 +24,12 @@ if TYPE_CHECKING:
 def _floats(x: Tensor, dtype: DType | None, what: str) -> Tensor:
     if x.dtype.kind not in ("float", "complex"):
         raise TypeError(f"{what}: floats or complex numbers are wanted, got a tensor of {x.dtype.name}")
-    return x if dtype is None else x.cast(dtype)
+    if dtype is None:
+        return x
+    kind = to_dtype(dtype)
+    if x.is_complex() and not dtypes.is_complex(kind):
+        raise TypeError(f"{what}: norms of complex numbers are computed in a complex dtype, not in {kind.name}")
+    return x.cast(kind)
 
 
 def vector_norm(
@@ -35,7 +43,7 @@ def vector_norm(
       keepdim: whether these stay, of length 1.
 
     Raises:
-      TypeError: if the tensor holds no floats.
+      TypeError: if the tensor holds no floats or complex numbers; or complex ones, and the dtype is none of these.
       IndexError: if an axis is out of range.
 
     Example:
@@ -79,7 +87,7 @@ def matrix_norm(
 
     Raises:
       ValueError: if there is no such norm, or not two axes.
-      TypeError: if the tensor holds no floats.
+      TypeError: if the tensor holds no floats or complex numbers; or complex ones, and the dtype is none of these.
       IndexError: if an axis is out of range.
 
     Example:

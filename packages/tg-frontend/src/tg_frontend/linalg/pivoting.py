@@ -10,7 +10,7 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
-from .matrices import WIDTHS, column, extent, narrower, numbers
+from .matrices import WIDTHS, column, narrower, numbers
 from .triangular import substituted
 
 _HALVES = 512
@@ -122,7 +122,7 @@ def _eliminated_in_turn(
         rest, place = state
         k = i + first
         here = column(rest, i)
-        size = (place >= k).where(extent(here), -1)
+        size = (place >= k).where(_size(here), -1)
         greatest = (size == size.max(1, keepdim=True)) | (size != size)
         earliest = greatest.where(place, m).min(1, keepdim=True)  # of those that are equal, as LAPACK has it
         best = (k < pivots).where(earliest, k)
@@ -137,6 +137,11 @@ def _eliminated_in_turn(
 
     (rest, place), best = scan(step, (rest, place), columns)
     return rest, place, best.transpose(0, 1)
+
+
+def _size(x: Tensor) -> Tensor:
+    """What LAPACK takes the greatest of for a pivot: of complex elements the sum of both parts' magnitudes."""
+    return x.real.abs() + x.imag.abs() if x.is_complex() else x.abs()
 
 
 def with_rows(x: Tensor, at: Tensor) -> Tensor:

@@ -268,7 +268,9 @@ def lstsq(a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | Non
         found = lstsq(a, b.unsqueeze(1), rcond)
         return found._replace(solution=found.solution.squeeze(-1))
     check_matrix(b, what)
-    if a.shape[:-1] != b.shape[:-1] or a.dtype is not b.dtype:
+    if a.dtype is not b.dtype:
+        raise TypeError(f"{what}: a matrix of {a.dtype.name} and right sides of {b.dtype.name}")
+    if a.shape[:-1] != b.shape[:-1]:
         raise ValueError(f"{what}: a matrix of shape {a.shape} and right sides of shape {b.shape}")
     m, n = a._ints()[-2:]
     if 0 in a._ints():
@@ -279,7 +281,8 @@ def lstsq(a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | Non
     x = inverse @ b
     rest = a @ x - b
     left = square(rest).sum(-2) if m > n else Tensor.empty(0, dtype=a.real.dtype, device=a.device)
-    return LeastSquares(x, left, (s > _tolerance(s, None, rcond, m, n)).sum(-1), s)
+    there = s > _tolerance(s, None, rcond, m, n) if min(m, n) else s.ne(0)
+    return LeastSquares(x, left, there.sum(-1), s)
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
@@ -353,7 +356,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
         x = x.reshape(1)
     count = x._ints()[-1] if N is None else N
     wide = x.unsqueeze(-1)
-    powers = [wide * 0 + 1]
+    powers = [wide.ones_like()]
     for _ in range(1, count):
         powers.append(powers[-1] * wide)
     return Tensor.cat(*powers[:count], dim=-1) if count else wide[..., :0]
