@@ -298,7 +298,9 @@ def test_loops_of_complex_tensors() -> None:
     assert steps.grad is not None
     # dL/dRe + i dL/dIm is the conjugate of the complex derivative
     np.testing.assert_allclose(steps.grad.numpy(), np.conj([4.0, 2j, -2 + 2j]), atol=1e-6)
-    assert while_loop(lambda z: z.abs() < 9, lambda z: z * (1 + 1j), Tensor(1 + 0j)).item() == (1 + 1j) ** 7
+    for start in (Tensor(1 + 0j), 1 + 0j):
+        assert while_loop(lambda z: z.abs() < 9, lambda z: z * (1 + 1j), start).item() == (1 + 1j) ** 7
+    assert cond(Tensor(False), lambda z: (z, 1j), lambda z: (z * 2, 3j), 1j)[1].item() == 3j
     total = associative_scan(lambda a, b: a * b, Tensor([1j, 2 + 0j, 1 + 1j]))
     assert total.tolist() == [1j, 2j, -2 + 2j]
     x = Tensor([1j, 2 + 1j], requires_grad=True)
@@ -350,6 +352,8 @@ def test_functions_of_complex_tensors() -> None:
     ("inv: matrices of int", lambda: linalg.inv(Tensor([[1, 2], [3, 4]]))),
     ("lstsq: a matrix of complex128 and right sides of float64",
      lambda: linalg.lstsq(Tensor(some(3, 2)), Tensor.ones(3, 1, dtype="float64"))),
+    ("carry has the form ., and the function returns one of complex",
+     lambda: scan(lambda z, x: (z * x, z), Tensor(1.0), Tensor([1j]))),
     ("vector_norm: .* not in float64", lambda: linalg.vector_norm(Tensor(some(3)), dtype="float64")),
     ("matrix_norm: .* not in float32", lambda: linalg.matrix_norm(Tensor(some(3, 3)), dtype="float32")),
 ])  # fmt: skip

@@ -151,6 +151,12 @@ def test_what_is_refused(name: str, args: Any, said: str) -> None:
             getattr(functions, kind)(Tensor([1.5]))
 
 
+def test_lists_are_beside_tensors() -> None:
+    there = Tensor([1.0, 2.0], device="NUMPY")
+    for found in (named("add")(there, [2.0, 3.0]), named("polyadd")([2.0], there), named("stack")(([1.0, 2.0], there))):
+        assert found.device == "NUMPY" and found.ndim
+
+
 LISTS: list[tuple[Any, ...]] = [
     *((name, [0.25, -0.5, 0.75]) for name in
       "exp2 expm1 arctan arcsin sin abs sign isnan isfinite signbit trunc cbrt fabs i0 sum prod max argmax ravel "
@@ -158,6 +164,7 @@ LISTS: list[tuple[Any, ...]] = [
     *((name, [1.0, 2.0, 4.0], (0.5, -2.0, 4.0)) for name in
       "add multiply hypot copysign fmax fmin floor_divide fmod remainder greater less_equal equal logical_and arctan2 "
       "kron outer dot vdot inner cross isclose convolve correlate union1d polymul polyval power".split()),
+    ("lexsort", ([3, 1, 1], [2, 2, 0])),
     *((name, ([1, 2, 3], [4, 5, 6])) for name in "hstack vstack dstack column_stack stack concatenate".split()),
     ("isin", [[1, 2], [3, 4]], [2, 3]), ("unique", [3, 1, 3]), ("meshgrid", ([1, 2], [3, 4, 5])),
     ("bitwise_count", [7, 8]), ("atleast_2d", [1, 2]), ("atleast_1d", 3.0), ("atleast_3d", [1], 2.0),

@@ -25,7 +25,7 @@ from .grids import INDEXED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any, NoReturn
 
 _DTYPES = {
@@ -131,7 +131,13 @@ def _members(value: Any) -> Any:
     """A list of tensors, of which some may be lists of numbers."""
     if not isinstance(value, (list, tuple)):
         return value
-    return type(value)([Tensor(part) if _is_data(part) else part for part in value])
+    device = _device(value)
+    return type(value)([Tensor(part, device=device) if _is_data(part) else part for part in value])
+
+
+def _device(values: Iterable[Any]) -> str | None:
+    """Where the first tensor among some arguments is; None if there is none."""
+    return next((one.device for one in values if isinstance(one, Tensor)), None)
 
 
 def _places(function: Callable[..., Any]) -> tuple[int, ...]:
@@ -146,8 +152,11 @@ def _places(function: Callable[..., Any]) -> tuple[int, ...]:
 
 
 def _given(args: tuple[Any, ...], tensors: tuple[int, ...]) -> tuple[Any, ...]:
-    """Arguments with tensors for lists of numbers, where tensors are wanted."""
-    return tuple([Tensor(one) if place in tensors and _is_data(one) else one for place, one in enumerate(args)])
+    """Arguments with tensors for lists of numbers, where tensors are wanted: beside those that there are."""
+    device = _device(args)
+    return tuple([
+        Tensor(one, device=device) if place in tensors and _is_data(one) else one for place, one in enumerate(args)
+    ])  # fmt: skip
 
 
 def _with_lists(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def lexsort(keys: Sequence[Tensor] | Tensor, axis: int = -1) -> Tensor:
+def lexsort(keys: Sequence[Any] | Tensor, axis: int = -1) -> Tensor:
     """The order by several keys, of which the last comes first: where that is equal the one before it decides.
 
     Args:
-      keys: of one shape; or a tensor, whose first axis they are along.
+      keys: tensors or lists of numbers, of one shape; or a tensor, whose first axis they are along.
       axis: along which is ordered.
 
     Returns:
@@ -35,7 +35,7 @@ def lexsort(keys: Sequence[Tensor] | Tensor, axis: int = -1) -> Tensor:
       >>> lexsort([Tensor([9, 4, 0, 4, 0, 2, 1]), Tensor([1, 5, 1, 4, 3, 4, 4])])
       Tensor([2, 0, 4, 6, 5, 3, 1])
     """
-    every = list(keys)
+    every = [key if isinstance(key, Tensor) else Tensor(key) for key in keys]
     if not every:
         raise ValueError("lexsort: one key at least is wanted")
     if len({key.shape for key in every}) > 1:

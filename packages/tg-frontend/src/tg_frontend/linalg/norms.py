@@ -16,12 +16,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tg_dtype import DType
+    from ..array.base import DTypeLike
 
     Axes = int | Sequence[int] | None
 
 
-def _floats(x: Tensor, dtype: DType | None, what: str) -> Tensor:
+def _floats(x: Tensor, dtype: DTypeLike | None, what: str) -> Tensor:
     if x.dtype.kind not in ("float", "complex"):
         raise TypeError(f"{what}: floats or complex numbers are wanted, got a tensor of {x.dtype.name}")
     if dtype is None:
@@ -33,7 +33,7 @@ def _floats(x: Tensor, dtype: DType | None, what: str) -> Tensor:
 
 
 def vector_norm(
-    x: Tensor, ord: float = 2, dim: Axes = None, keepdim: bool = False, *, dtype: DType | None = None
+    x: Tensor, ord: float = 2, dim: Axes = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
     """The norm of vectors: (the sum of abs(x) ** ord) ** (1 / ord).
 
@@ -74,7 +74,7 @@ def vector_norm(
 
 def matrix_norm(
     x: Tensor, ord: float | str = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, *,
-    dtype: DType | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:  # fmt: skip
     """The norm of matrices.
 
@@ -120,7 +120,7 @@ def matrix_norm(
 
 def norm(
     x: Tensor, ord: float | str | None = None, dim: Axes = None, keepdim: bool = False, *,
-    dtype: DType | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:  # fmt: skip
     """:func:`vector_norm` along one axis or of everything, :func:`matrix_norm` along two.
 

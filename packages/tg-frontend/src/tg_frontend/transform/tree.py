@@ -85,14 +85,20 @@ def fill_tensors(tree: Any, values: Iterable[Any]) -> Any:
 
 
 def in_parts(tree: Any) -> Any:
-    """The same nesting, with a pair of its parts in the place of each complex tensor: trees of nodes of the graph.
+    """The same nesting, with the parts in the place of each complex tensor or number: trees of nodes of the graph.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> form(in_parts([Tensor(1.0), Tensor(1j)]))
-      '[., (., .)]'
+      '[., complex]'
     """
-    return mapped(tree, lambda leaf: Parts(*leaf._floats()) if isinstance(leaf, Tensor) and leaf.is_complex() else leaf)
+
+    def one(leaf: Any) -> Any:
+        if isinstance(leaf, complex):
+            return Parts(leaf.real, leaf.imag)
+        return Parts(*leaf._floats()) if isinstance(leaf, Tensor) and leaf.is_complex() else leaf
+
+    return mapped(tree, one)
 
 
 def of_parts(tree: Any) -> Any:
@@ -110,9 +116,11 @@ def of_parts(tree: Any) -> Any:
 
 
 def form(tree: Any) -> str:
-    """The nesting of a tree in words, ``.`` for a leaf."""
+    """The nesting of a tree in words, ``.`` for a leaf, and ``complex`` for the parts of one."""
     if tree is None:
         return "None"
+    if isinstance(tree, Parts):
+        return "complex"
     if isinstance(tree, dict):
         return "{" + ", ".join(f"{key!r}: {form(value)}" for key, value in tree.items()) + "}"
     if isinstance(tree, (tuple, list)):
