@@ -49,7 +49,7 @@ class Bounds:
 
 
 @pytest.mark.parametrize("dtype", EPS)
-@pytest.mark.parametrize("shape", [(7, 5), (2, 4, 6), (1, 1), (3, 0)], ids=str)
+@pytest.mark.parametrize("shape", [(7, 5), (2, 4, 6), (1, 1), (2, 1, 1), (3, 0)], ids=str)
 def test_unitary_factors(shape: tuple[int, ...], dtype: str) -> None:
     a = some(*shape, dtype=dtype)
     (m, n), k, bounds = shape[-2:], min(shape[-2:]), Bounds(a)
@@ -261,6 +261,15 @@ def test_gradients_that_depend_on_a_phase_are_nan() -> None:
         x = Tensor(s, requires_grad=True)
         (f(x) * Tensor(some(3, 3)).real).sum().backward()
         assert x.grad is not None and np.isnan(x.grad.numpy()).all()
+
+
+def test_gradients_of_eigenvectors_are_hermitian() -> None:
+    """Whichever triangle is read, the other one is a copy of it."""
+    for given in (definite(4, 4), definite(4, 4).real):
+        a = Tensor(given, requires_grad=True)
+        (linalg.eigh(a).eigenvectors.abs() * Tensor(some(4, 4)).real).sum().backward()
+        assert a.grad is not None
+        np.testing.assert_allclose(a.grad.numpy(), adjoint(a.grad.numpy()), atol=1e-13)
 
 
 def test_methods_and_what_is_made_of_decompositions() -> None:

@@ -98,7 +98,8 @@ class _Eigh(Function):
         gaps = values.unsqueeze(1) - values.unsqueeze(2)
         turned = adjoint(vectors) @ of_vectors
         inner = over_gaps(turned, gaps) + of_values.diag_embed()
-        return without_phase(turned, vectors @ inner @ adjoint(vectors))
+        into = vectors @ inner @ adjoint(vectors)
+        return without_phase(turned, (into + adjoint(into)) / 2)  # of a matrix of which a half is a copy of the other
 
 
 class _Eigenvalues(Function):

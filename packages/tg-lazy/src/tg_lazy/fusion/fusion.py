@@ -237,7 +237,7 @@ class Fusion:
             return ""
         evaluated = sum(space.evaluations(st) for space, st in uses)
         again = evaluated - node.size
-        if again <= 0:
+        if again <= 0 or not node.size:  # what has no elements is only padded
             return ""
         reads = facts.reads[i]
         if not reads and facts.flops[i] <= READING:
