@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from collections.abc import Callable
@@ -400,3 +401,18 @@ def test_products_with_what_does_not_change(way: str, count: int, rows: int, bac
 
     for got, want in zip(through(scan), through(in_halves), strict=True):
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=2e-4, atol=2e-4)
+
+
+def test_a_loop_that_is_gone_holds_no_memory() -> None:
+    def step(carry: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        return (carry * x).contiguous().flip(0) + carry, x
+
+    def used() -> int:
+        last, _ = scan(step, Tensor.ones(1000), Tensor.ones(3))
+        last.realize()
+        del last
+        gc.collect()
+        return GlobalCounters.mem_used
+
+    used()
+    assert used() == used()

@@ -38,6 +38,15 @@ class Interned(Generic[T]):
         if found is not None and found() is there:
             del self.table[key]
 
+    def add_fleeting(self, key: Key, there: T) -> None:
+        """Puts an object in on whose key much memory hangs: the key goes with the object, not when it is swept."""
+
+        def forget(weak: ref[T]) -> None:
+            if self.table.get(key) is weak:
+                self.table.pop(key, None)
+
+        self.add(key, ref(there, forget))
+
     def sweep(self) -> None:
         """Removes dead references. Other threads, and finalizers that the collector runs, may add objects meanwhile."""
         table = self.table
@@ -46,7 +55,7 @@ class Interned(Generic[T]):
             key = keys.pop()
             weak = table.get(key)
             if weak is not None and weak() is None and table.get(key) is weak:
-                del table[key]
+                table.pop(key, None)
         self.limit = max(self.FEWEST, 2 * len(table))
 
     def __len__(self) -> int:

@@ -104,7 +104,10 @@ class LazyOp:
         self = object.__new__(cls)
         self.op, self.dtype, self.shape, self.src, self.arg = op, dtype, shape, src, arg
         self._key = None
-        LazyOp._interned.add(intern_key, ref(self))
+        if op is Ops.CUSTOM:  # what runs it is a part of the key, and may hold memory
+            LazyOp._interned.add_fleeting(intern_key, self)
+        else:
+            LazyOp._interned.add(intern_key, ref(self))
         return self
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -9,6 +9,8 @@ from weakref import ref
 
 from tg_shape import Interned
 
+from ..ops import Ops
+
 Key = tuple[object, ...]
 
 
@@ -38,5 +40,8 @@ def label_of(content: Key) -> Label:
     label = None if weak is None else weak()
     if label is None:
         label = Label(content)
-        _labels.add(content, ref(label))
+        if content[0] is Ops.CUSTOM:  # what runs it is a part, and may hold memory
+            _labels.add_fleeting(content, label)
+        else:
+            _labels.add(content, ref(label))
     return label
