@@ -112,9 +112,9 @@ def test_nothing_grows_over_many_steps(jitted: bool, steps: int) -> None:
     after = sizes()
     # what tests before this one left may go
     assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)
-    # what grows, grows each time; pages that the system had taken from an idle part come back once, and caches are full
+    # what grows, grows each time; pages that the system had taken from idle parts come back once, and caches are full
     blocks += more
-    again = growth_over(steps, run) if grew >= 1024 * steps or more >= steps / 2 else 0
+    again = min(growth_over(steps, run) for _ in range(3)) if grew >= 1024 * steps or more >= steps / 2 else 0
     assert again < 1024 * steps
     assert min(more, fewest_blocks(run) - blocks) < steps / 2, "objects: less than one every second step"
     assert GlobalCounters.mem_peak - GlobalCounters.mem_used < 1 << 16

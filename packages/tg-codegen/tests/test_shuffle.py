@@ -183,12 +183,12 @@ def product(m: int, n: int, k: int, left: bool, right: bool) -> LazyOp:
 
 def test_packing_a_transposed_operand_has_no_scalar_load_of_it() -> None:
     loads, stores, shuffles = counted(product(96, 96, 256, False, True), None)
-    assert loads <= 8 and stores == 0 and shuffles > 0, "only the scalars of the other operand"
+    assert loads <= 16 and stores == 0 and shuffles > 0, "only the scalars of the other operand, of two terms"
 
 
 def test_a_product_of_two_transposed_operands_stores_rows() -> None:
     loads, stores, shuffles = counted(product(96, 96, 256, True, True), None)
-    assert loads <= 8 and stores == 0 and shuffles > 0
+    assert loads <= 16 and stores == 0 and shuffles > 0, "of two terms"
 
 
 @pytest.mark.parametrize(("m", "k", "left", "pieces"), [

@@ -116,7 +116,7 @@ def proposed(nest: Nest, target: Target) -> Iterator[LoopAction]:
         return
     yield UnsignedProducts()
     tile = tile_of(nest, found.a)
-    if copied(nest, found.a, tile, found.a.dtype.itemsize, target):
+    if pays_to_copy(nest, found.a, tile, found.a.dtype.itemsize, target):
         yield from copies(UnsignedProducts().apply(nest), found.a, tile, target)
 
 
@@ -177,7 +177,7 @@ def columns_inside(nest: Nest, b: Node, around: str | None) -> int | None:
     return size_inside(nest, {root for root in b.free if not nest.roots[root].reduce}, around)
 
 
-def copied(nest: Nest, a: Node, tile: str | None, itemsize: int, target: Target) -> bool:
+def pays_to_copy(nest: Nest, a: Node, tile: str | None, itemsize: int, target: Target) -> bool:
     """Whether the rows of a tile are copied inside the loop ``tile``, so that they are converted in whole vectors.
 
     In the loop of the products it would take an instruction or two for every few terms of a row.

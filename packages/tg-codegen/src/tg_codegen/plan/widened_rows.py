@@ -18,7 +18,7 @@ from ..machine.target import Target
 from ..nest.nest import Nest, NodeTable
 from ..nest.spec import NodeOp
 from .actions import ActionError, LoopAction
-from .unsigned_products import ProductOperands, contracted_by, copied, copies, integers, tile_of, with_node
+from .unsigned_products import ProductOperands, contracted_by, copies, integers, pays_to_copy, tile_of, with_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,6 @@ def proposed(nest: Nest, target: Target) -> Iterator[LoopAction]:
     if found is None or not contracted_by(nest, found, WIDER_ROWS, target):
         return
     tile = tile_of(nest, found.a)
-    if copied(nest, found.a, tile, dtypes.int16.itemsize, target):
+    if pays_to_copy(nest, found.a, tile, dtypes.int16.itemsize, target):
         yield WidenRows()
         yield from copies(WidenRows().apply(nest), found.a, tile, target)

@@ -366,7 +366,8 @@ class Base:
           >>> (x * 2).requires_grad, x.detach().requires_grad
           (True, False)
         """
-        _ = self.lazydata  # and with it the graph of the newest version
+        if self._home is not None:
+            _ = self.lazydata  # and with it the graph of the newest version
         return self._wants_grad
 
     @requires_grad.setter
