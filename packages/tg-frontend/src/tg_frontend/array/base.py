@@ -366,8 +366,7 @@ class Base:
           >>> (x * 2).requires_grad, x.detach().requires_grad
           (True, False)
         """
-        if self._home is not None:
-            _ = self.lazydata  # and with it the graph of the newest version
+        _ = self._home is not None and self.lazydata  # and with it the graph of the newest version
         return self._wants_grad
 
     @requires_grad.setter
