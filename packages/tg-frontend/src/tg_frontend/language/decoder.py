@@ -30,13 +30,13 @@ class Weights:
 
     def __init__(self, tensors: Mapping[str, Tensor], digits: Mapping[str, Digits] = {}) -> None:
         self.tensors, self.digits = tensors, digits
-        self._rooms: dict[tuple[int, ...], Tensor] = {}
+        self._rooms: dict[tuple[DType, tuple[int, ...]], Tensor] = {}
 
     def room(self, shape: tuple[int, ...], dtype: DType, device: str) -> Tensor:
-        """Memory for an unpacked weight, one for all of a shape; a dtype has shapes of its own."""
-        if shape not in self._rooms:
-            self._rooms[shape] = Tensor.empty(*shape, dtype=dtype, device=device)
-        return self._rooms[shape]
+        """Memory for an unpacked weight, one for all of a shape and a dtype."""
+        if (dtype, shape) not in self._rooms:
+            self._rooms[dtype, shape] = Tensor.empty(*shape, dtype=dtype, device=device)
+        return self._rooms[dtype, shape]
 
     def __call__(self, name: str, *shape: int) -> Tensor:
         found = self.maybe(name, *shape)

@@ -98,5 +98,5 @@ def by_vectors(inner: Sequence[Axis], load: Node, cast: Node, target: Target) ->
             reach *= extent
     vectors = -(-reach * cast.dtype.itemsize // target.vector_bytes)
     nbytes = prod(extent for _, extent in steps) * cast.dtype.itemsize
-    gains = vectors * (costs.conversion + costs.store) < reach * costs.conversion
-    return gains and nbytes <= min(target.resident_bytes, target.scratch_bytes)
+    fewer = vectors * (costs.conversion + costs.store) < reach * costs.conversion
+    return fewer and nbytes <= min(target.resident_bytes, target.scratch_bytes)
