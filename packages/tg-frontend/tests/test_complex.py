@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from inspect import signature, unwrap
+from itertools import permutations
 from operator import methodcaller
 from typing import Any
 
@@ -849,3 +850,14 @@ def test_no_argument_that_holds_elements_goes_to_both_parts_alike() -> None:
     taken = {name: set(signature(getattr(Tensor, name)).parameters) & ELEMENTS for name in ALIKE}
     del taken["movedim"]  # whose source is a place
     assert {name: found for name, found in taken.items() if found} == {}
+
+
+@pytest.mark.parametrize("name", ["broadcast_tensors", "meshgrid"])
+def test_tensors_that_each_give_one_keep_their_dtypes(name: str) -> None:
+    """Whichever comes first, and however they are given."""
+    for kinds in permutations(("bool", "int32", "float16", "complex64", "complex128"), 3):
+        given = [T([1, 0], dtype=kind) for kind in kinds]
+        for found in (getattr(T, name)(*given), getattr(given[0], name)(*given[1:])):
+            assert tuple(one.dtype.name for one in found) == kinds
+    for one, wanted in zip(T.meshgrid(T([1, 2]), T([1j])), np.meshgrid([1, 2], [1j], indexing="ij"), strict=True):
+        np.testing.assert_array_equal(one.numpy(), wanted)

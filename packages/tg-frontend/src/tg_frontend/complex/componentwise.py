@@ -43,7 +43,9 @@ _SHAPED = frozenset(("expand_as", "view_as", "reshape_as"))
 JOINING = frozenset(
     "cat stack hstack vstack dstack column_stack block_diag broadcast_tensors meshgrid cartesian_prod".split()
 )
-"""Methods of several tensors, which meet in one dtype."""
+"""Methods of several tensors, which meet in one dtype unless each gives a tensor of its own."""
+_APART = frozenset(("broadcast_tensors", "meshgrid"))
+"""Those of which each tensor gives one, of its dtype."""
 
 
 def joined(parts: tuple[Any, Any]) -> Any:
@@ -128,14 +130,20 @@ def joining(name: str) -> Callable[..., Any]:
                 raise TypeError(f"{name}: tensors are wanted, got a {type(one).__name__}")
         if not any(map(is_complex, tensors)):
             raise TypeError(f"{name}: an argument is complex that tells how, not what is put together")
-        kind = meeting(tensors, tensors[0], name) if name == "block_diag" else joint(tensors, name)
-        parts = [whole(one, name, kind) for one in tensors]
+        if name in _APART:
+            parts = [whole(one, name) if is_complex(one) else (one, one) for one in tensors]
+        else:
+            kind = meeting(tensors, tensors[0], name) if name == "block_diag" else joint(tensors, name)
+            parts = [whole(one, name, kind) for one in tensors]
         out = []
         for place in (0, 1):
             column = [part[place] for part in parts]
             call = getattr(plain_class(tensors[0]), name)
             out.append(call(column, *rest, **kwargs) if listed else call(*column, *rest, **kwargs))
         one, two = out
+        if name in _APART:
+            return tuple([composed(*pair) if is_complex(given) else pair[0]
+                          for given, *pair in zip(tensors, one, two, strict=True)])  # fmt: skip
         return joined((one, two))
 
     method.__name__ = name
