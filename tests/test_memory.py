@@ -97,6 +97,7 @@ def growth_over(steps: int, run: Callable[[], object]) -> int:
     return resident_bytes() - resident
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("steps", [250, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("jitted", [False, True])
 def test_nothing_grows_over_many_steps(jitted: bool, steps: int) -> None:

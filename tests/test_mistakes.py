@@ -17,7 +17,7 @@ SEED = int(os.environ.get("MISTAKES_SEED", "20261127"))
 SEEDS = random.Random(SEED).sample(range(1_000_000), 80)
 
 
-@pytest.mark.drawn(30)
+@pytest.mark.drawn(20)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_mistakes_are_refused_in_words(seed: int) -> None:
     finding = mistakes.attempt(seed)

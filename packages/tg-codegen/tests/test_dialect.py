@@ -120,7 +120,7 @@ def kernels(joined: Joined, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return found
 
 
-@pytest.mark.drawn(30)
+@pytest.mark.drawn(20)
 @pytest.mark.parametrize("name", CASES)
 def test_conformance(name: str, kernels: dict[str, ctypes.CDLL]) -> None:
     case: Case = CASES[name]

@@ -84,7 +84,7 @@ def libraries(sources: dict[str, tuple[str, ...]], headers: Path) -> dict[str, c
     return found
 
 
-@pytest.mark.drawn(64)
+@pytest.mark.drawn(32)
 @pytest.mark.parametrize("name", CASES)
 def test_conformance(name: str, libraries: dict[str, ctypes.CDLL]) -> None:
     case = CASES[name]

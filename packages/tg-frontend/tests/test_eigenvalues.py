@@ -88,7 +88,7 @@ HARD: dict[str, tuple[Callable[[], Array], Array, float]] = {
 }  # fmt: skip
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", HARD)
 def test_hard_matrices(name: str) -> None:
     draw, wanted, bound = HARD[name]

@@ -31,7 +31,7 @@ def same(ours: Tensor, theirs: Any, tolerance: float = 1e-14) -> None:
         assert np.abs(ours.numpy() - theirs).max() <= tolerance * max(np.abs(theirs).max(), 1e-300)
 
 
-@pytest.mark.drawn(9)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("n", SIZES)
 def test_complex_transforms_of_every_length(n: int) -> None:
     z = drawn(3, n)
@@ -39,7 +39,7 @@ def test_complex_transforms_of_every_length(n: int) -> None:
     same(fft.ifft(Tensor(z)), np.fft.ifft(z))
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("n", SMALL)
 def test_real_transforms(n: int) -> None:
     z = drawn(2, n, 3)

@@ -41,6 +41,7 @@ def orthonormal(q: Array, eps: float) -> None:
         assert np.abs(np.swapaxes(q, -1, -2) @ q - np.eye(q.shape[-1])).max() < 20 * q.shape[-2] * eps
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("lead", LEADS, ids=str)
 def test_factors_multiply_to_the_matrix(lead: tuple[int, ...], dtype: str, backend: str) -> None:
@@ -76,6 +77,7 @@ def test_factors_multiply_to_the_matrix(lead: tuple[int, ...], dtype: str, backe
         assert (np.diff(w, axis=-1) <= 0).all() and (w >= 0).all()
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(65, 65), (97, 131), (131, 67), (2, 64, 70), (2, 149, 149)], ids=str)
 def test_matrices_of_several_blocks(shape: tuple[int, ...], dtype: str) -> None:
@@ -119,6 +121,7 @@ HARD: dict[str, Callable[[int], Array]] = {
 }
 
 
+@pytest.mark.drawn(9)
 @pytest.mark.parametrize("n", [7, 40, 137])
 @pytest.mark.parametrize("name", HARD)
 def test_elimination_of_hard_matrices(name: str, n: int) -> None:
@@ -244,7 +247,7 @@ TORN: dict[str, Callable[[], Array]] = {
 }
 
 
-@pytest.mark.drawn(9)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", TORN)
 def test_spectra_of_matrices_torn_apart(name: str, dtype: str) -> None:
@@ -400,7 +403,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[], Array]]] = {
 }
 
 
-@pytest.mark.drawn(9)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_to_second_order(name: str) -> None:
     """Along a direction, against differences of what is one order less."""

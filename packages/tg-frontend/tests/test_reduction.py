@@ -133,6 +133,7 @@ def test_scans(backend: str) -> None:
 INFINITE = [-math.inf] * 20 + [1.0, math.inf, 2.0, -math.inf] + [3.0] * 300
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("n", [15, 16, 17, 131, 257, 1009, 4099])
 @pytest.mark.parametrize("spread", [1.0, 300.0])
 def test_long_scans(n: int, spread: float, backend: str) -> None:

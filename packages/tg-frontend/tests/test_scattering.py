@@ -85,6 +85,7 @@ def test_gradients_of_products_with_zeros() -> None:
     assert x.grad.tolist() == [3.0, 0.0, 0.0] and v.grad.tolist() == [0.0, 10.0, 0.0, 0.0]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_second_gradients_of_products_are_those_of_a_product_of_parts(axis: int, backend: str) -> None:
     """Beside products of whole axes with ones for what goes elsewhere; a quarter of the factors are 0."""

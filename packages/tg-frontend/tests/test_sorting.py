@@ -58,7 +58,7 @@ def check(t: Tensor, axis: int, descending: bool) -> None:
     np.testing.assert_array_equal(t.argsort(axis, descending=descending).numpy(), wanted)
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
 def test_every_dtype(dtype: DType, backend: str) -> None:
     for seed, (shape, axis) in enumerate((((3, 31), 1), ((2, FEW + 9), -1), ((307, 1, 2), 0))):
@@ -137,7 +137,7 @@ def test_a_gpu(name: str) -> None:
         np.testing.assert_array_equal(at.numpy(), np.searchsorted(ranked[0], x))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("units", [64, 1 << 16])
 @pytest.mark.parametrize("shape, dtype", [
     ((5003,), dtypes.float32), ((4999,), dtypes.uint8), ((2, 3001), dtypes.int64), ((1024,), dtypes.float16),

@@ -427,7 +427,7 @@ def test_every_method_is_here() -> None:
 REFUSED = (RuntimeError, ValueError, TypeError, NotImplementedError, IndexError)
 
 
-@pytest.mark.drawn(190)
+@pytest.mark.drawn(120)
 @pytest.mark.parametrize("name", CASES)
 def test_the_value_is_that_of_the_replay(name: str) -> None:
     kinds, function = CASES[name]
@@ -476,7 +476,7 @@ def _slopes(kinds: str, function: Callable[..., Any], size: int, symbolic: bool)
 SMOOTH = [name for name, (kinds, _) in CASES.items() if kinds[0] in "xsm" and name not in ("gradient", "backward")]
 
 
-@pytest.mark.drawn(16)
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("name", SMOOTH)
 def test_the_gradient_is_that_of_a_number(name: str) -> None:
     """With a value of the variable, and with as many elements."""

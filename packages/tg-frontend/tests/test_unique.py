@@ -29,7 +29,7 @@ def check(x: Array, axis: int | None = None) -> None:
     np.testing.assert_array_equal(alone.numpy(), wanted[0])
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", [
     "bool", "int8", "uint16", "int32", "uint64", "int64", "float16", "float32", "float64",
 ])  # fmt: skip

@@ -140,7 +140,7 @@ def parts(result: Any) -> list[Tensor]:
     return [t for part in result for t in parts(part)] if isinstance(result, tuple) else [result]
 
 
-@pytest.mark.drawn(18)
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize("name", CASES)
 def test_a_loop_in_python(name: str, backend: str) -> None:
     function, arrays = CASES[name]

@@ -357,13 +357,13 @@ def works(card: str) -> Iterable[FunctionType]:
     return dict.fromkeys(work for work, _ in ON_CARDS[card].values() if isinstance(work, FunctionType))
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize(("card", "work"), cases(works))
 def test_with_nothing_deleted_programs_are_right(bench: Bench, work: Callable[[Bench], bool]) -> None:
     assert work(bench)
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("card", "name"), cases(lambda card: ON_CARDS[card]))
 def test_a_deletion_is_noticed(bench: Bench, card: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     work, plant = ON_CARDS[card][name]

@@ -47,7 +47,7 @@ def mnemonics(arch: str, m: int, n: int, k: int, row: Row) -> tuple[list[str], i
     return [line.split()[0] for line in lines if line.startswith("\t")], x * y * z
 
 
-@pytest.mark.drawn(10)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(("arch", "row"), CASES, ids=lambda value: getattr(value, "mnemonic", value))
 def test_a_product_is_done_by_the_instruction(arch: str, row: Row) -> None:
     deep = row.instruction.shape[2]

@@ -63,7 +63,7 @@ def expression(dtype: DType, depth: int, rng: random.Random, leaf: Callable[[], 
     return A.alu(op, part(), part())
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], ids=lambda dtype: dtype.name)
 def test_the_same_kernels(dtype: DType) -> None:
     rng = random.Random(dtype.name)

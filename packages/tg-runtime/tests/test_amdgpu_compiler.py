@@ -63,7 +63,7 @@ def compiled(arch: str, ast: LazyOp) -> tuple[str, Descriptor, str]:
     return spec.src, Descriptor(compiler.compile_cached(spec.src)), compiler.assembly(spec.src)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("arch", ARCHS)
 def test_all_cases_of_conformance_compile_and_ask_for_nothing_hidden(arch: str) -> None:
     renderer: Renderer = AMDLLVMRenderer(arch)
@@ -110,7 +110,7 @@ def test_division_and_roots_are_rounded_right_and_denormals_stay() -> None:
     assert ".amdhsa_float_denorm_mode_32 3" in assembly
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("arch", GENERATIONS)
 def test_halves_are_rounded_right(arch: str) -> None:
     """Reciprocals and roots of float16 by way of float32: the instructions for them only come near."""

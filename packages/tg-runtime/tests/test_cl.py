@@ -79,7 +79,7 @@ def chosen(name: str) -> bool:
 
 
 # Collecting tests must not start drivers: the names are those of a device with float64 and without float16.
-@pytest.mark.drawn(30)
+@pytest.mark.drawn(20)
 @needs_opencl
 @pytest.mark.parametrize("name", [case.name for case in cases(OpenCLRenderer()) if chosen(case.name)])
 def test_renderer_conforms(name: str) -> None:

@@ -155,7 +155,7 @@ def run_case(case: Case, source: str) -> None:
     case.check([bytes(m)[: len(b)] for m, b in zip(memory, buffers, strict=True)])
 
 
-@pytest.mark.drawn(40)
+@pytest.mark.drawn(24)
 @needs_llvm
 @pytest.mark.parametrize("name", rendered("sm_90"))
 def test_renderer_conforms(name: str) -> None:

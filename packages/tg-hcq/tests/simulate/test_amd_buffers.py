@@ -244,7 +244,7 @@ def tried(arch: str, lanes: int, hostile: bool, draws: int, share: float = 1.0) 
     return seen
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("arch", "lanes"), ARCHS)
 def test_what_buffers_move(arch: str, lanes: int) -> None:
     seen = tried(arch, lanes, hostile=False, draws=2)

@@ -66,7 +66,7 @@ def right(arch: str, plant: str = "") -> bool:
     return done.returncode == 0
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHS)
 def test_kernels_and_packets_of_the_driver(arch: str) -> None:
@@ -81,7 +81,7 @@ def test_conformance_whole(arch: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
 @pytest.mark.parametrize("plant", [plant for plant in PLANTS if plant])

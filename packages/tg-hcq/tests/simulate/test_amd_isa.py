@@ -109,7 +109,7 @@ def misread(decoded: Decoded) -> bool:
     return "V_FMAC" in decoded.record and "_e64_dpp" in decoded.record and second in INLINE
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @needs_llvm
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_every_row_reads_as_in_llvm(processor: str) -> None:
@@ -150,7 +150,7 @@ def excused(refusal: str, theirs: list[str]) -> bool:
     return bool(re.search(r"cannot have 0x\w+ as ", refusal))
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @needs_llvm
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_words_that_llvm_refuses_are_refused(processor: str) -> None:
@@ -183,7 +183,7 @@ def test_words_that_llvm_refuses_are_refused(processor: str) -> None:
     assert not differ, "\n".join([f"{len(differ)} of {len(words)} differ", *differ[:20]])
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @needs_llvm
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_what_llvm_knows_is_known(processor: str) -> None:

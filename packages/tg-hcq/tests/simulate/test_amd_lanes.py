@@ -55,7 +55,7 @@ def trials(bench: LanesBench, rows: list[Row], rounds: int, seed: str) -> tuple[
     return compared, refused
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("arch", "lanes"), ARCHS)
 def test_every_row_agrees_with_its_specification(arch: str, lanes: int) -> None:
     bench = LanesBench(architecture(arch, lanes))

@@ -193,7 +193,7 @@ class Run:
                           "high": kept & 0xFFFF | value << 16 & 0xFFFFFFFF}[what.half]  # fmt: skip
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("arch", "lanes"), ARCHS)
 def test_what_accesses_move(arch: str, lanes: int) -> None:
     tried = 0

@@ -193,7 +193,7 @@ def check(row: Row, rng: random.Random) -> int:
     return mask.bit_count()
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("row", ROWS, ids=names(ROWS))
 def test_numbers_are_scaled_exactly(row: Row, request: pytest.FixtureRequest) -> None:
     rng = random.Random(row.name)

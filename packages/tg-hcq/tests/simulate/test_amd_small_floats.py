@@ -47,7 +47,7 @@ def test_every_byte(arch: str, lanes: int, name: str) -> None:
     run(arch, lanes, f"v_cvt_pk_f32_{name}", [[byte | byte * 7 % 256 << 8 for byte in range(256)]])
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("arch", "lanes", "name"), CASES)
 def test_numbers_between_bytes(arch: str, lanes: int, name: str) -> None:
     """Each number, what lies in the middle of it and the next one, and what lies beside that."""
