@@ -260,6 +260,18 @@ def symbolic(n: int, bound: int) -> Case:
     return case(A.sink(stores, buffers(5 * bound, 5, 5 * bound)), {2: x}, {0: doubled, 1: x[:n].sum(0)}, {v: n})
 
 
+def rows_that_vary(n: int, bound: int) -> Case:
+    """Of a table of (3, 5, bound) numbers the first n of each row, packed."""
+    v = Variable("n", 1, bound)
+    x = data(3, 5, bound)
+    whole = ST((3, 5, bound)).shrink(((0, 3), (0, 5), (0, v)))
+    out = np.zeros(15 * bound)
+    out[: 15 * n] = 2 * x[:, :, :n].reshape(-1)
+    a = A.load(1, F32, whole)
+    stores = (A.store(0, ST((3, 5, v)), A.alu(Ops.ADD, a, a)),)
+    return case(A.sink(stores, buffers(15 * bound, 15 * bound)), {1: x}, {0: out}, {v: n})
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "elementwise": lambda: elementwise(3, 37),
     "elementwise, even": lambda: elementwise(8, 32),
@@ -289,6 +301,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "in place": lambda: in_place(27),
     "store through a view": lambda: into_view(15),
     "symbolic": lambda: symbolic(4, 9),
+    "rows that vary": lambda: rows_that_vary(7, 19),
 }
 
 
@@ -542,6 +555,11 @@ def test_contiguous_dimensions_are_joined() -> None:
     a = A.load(1, F32, ST((4, 5, 6)))
     nest = lower(A.sink((A.store(0, ST((4, 5, 6)), A.alu(Ops.ADD, a, a)),), buffers(120, 120)))
     assert [(axis.extent, axis.kind) for axis in nest.axes] == [(120, Kind.LOOP)]
+
+
+def test_rows_of_a_length_that_varies_are_joined() -> None:
+    nest = lower(rows_that_vary(7, 19).ast)
+    assert next(axis.extent for axis in nest.axes) == 15 and len(nest.axes) == 2
 
 
 def test_softmax_rows_come_outside_of_columns() -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from tg_shape import Expr, Variable, bounds_of, coefficient, linear_terms, sint, smax, smin
+from tg_shape import Expr, Variable, bounds_of, coefficient, linear_terms, sint, smax, smin, stride
 
 Array = npt.NDArray[np.int64]
 X, Y, Z, W = Variable("x", 0, 11), Variable("y", -5, 4), Variable("z", 0, 2), Variable("w", 3, 9)
@@ -235,6 +235,21 @@ def test_a_coefficient_is_a_slope(pair: Pair, data: Any) -> None:
     other = data.draw(some.integers(v.vmin, v.vmax))
     low, high = (e.evaluate({**at, v: x}) if isinstance(e, Expr) else e for x in (at[v], other))
     assert high - low == slope * (other - at[v])
+
+
+@settings(max_examples=200)
+@given(pair=numbers, data=some.data())
+def test_a_stride_is_a_slope_of_what_else_varies(pair: Pair, data: Any) -> None:
+    e, v = pair[0], data.draw(some.sampled_from(VARIABLES))
+    slope = stride(e, v)
+    if slope is None:
+        assert coefficient(e, v) is None
+        return
+    at = {u: data.draw(some.integers(u.vmin, u.vmax)) for u in VARIABLES}
+    other = data.draw(some.integers(v.vmin, v.vmax))
+    low, high = (e.evaluate({**at, v: x}) if isinstance(e, Expr) else e for x in (at[v], other))
+    assert not isinstance(slope, Expr) or v not in slope.variables()
+    assert high - low == (slope.evaluate(at) if isinstance(slope, Expr) else slope) * (other - at[v])
 
 
 def nonnegative_numerators(e: sint) -> bool:

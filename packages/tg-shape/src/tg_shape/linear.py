@@ -149,6 +149,37 @@ def coefficient(e: sint, var: Expr) -> int | None:
     return found
 
 
+def stride(e: sint, var: Expr) -> sint | None:
+    """By how much ``e`` grows with ``var``, where sizes that vary may multiply it.
+
+    Args:
+      e: an index or a size.
+      var: usually a loop's variable.
+
+    Returns:
+      0 if ``var`` does not occur, None if ``e`` is not linear in it.
+
+    Example:
+      >>> from tg_shape import Variable
+      >>> i, n = Variable("i", 0, 9), Variable("n", 1, 9)
+      >>> stride(i * n * 3 + i + n, i), stride(i * 4, i), stride(i * i, i)
+      (n*3 + 1, 4, None)
+    """
+    found: sint = 0
+    for atom, c in terms_of(e)[0]:
+        if atom is var:
+            found = found + c
+        elif atom.op != "var" and var in atom.variables():
+            others = [f for f in factors_of(atom) if f is not var]
+            if len(others) != len(factors_of(atom)) - 1 or any(var in f.variables() for f in others):
+                return None
+            product: sint = c
+            for f in others:
+                product = product * f
+            found = found + product
+    return found
+
+
 def step(index: sint, var: Expr) -> int:
     """How far apart two neighbours along a loop lie: the size of the coefficient of ``var``.
 
@@ -179,5 +210,6 @@ __all__ = [
     "order_of",
     "scaled",
     "step",
+    "stride",
     "terms_of",
 ]
