@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from tg_frontend import Tensor
+from tg_frontend.ops.contraction_order import EXACT, contraction_order, left_over
 from tg_lazy import Context
+from tg_runtime import GlobalCounters
 
 SIZES = {"a": 2, "b": 3, "A": 4, "B": 2, "i": 3}
 TYPOS = ["α", "é", " ", ".", "..", "...", "-", ">", "->", ",", "a", "1", "_", "ª", "ı", "\t"]
@@ -116,3 +118,63 @@ def test_numpy_asks_a_tensor() -> None:
     x = np.arange(6.0).reshape(2, 3)
     ask: Any = np.einsum
     assert ask("ij,kj", Tensor(x), x, optimize=True).tolist() == np.einsum("ij,kj", x, x).tolist()
+
+
+def _network(seed: int) -> tuple[list[str], str, dict[str, int]]:
+    """Operands of up to three axes, the axes of the result, and all sizes."""
+    pick = random.Random(seed)
+    terms = ["".join(pick.sample("abcdefg", pick.randint(0, 3))) for _ in range(pick.randint(2, 8))]
+    named = sorted(set("".join(terms)))
+    output = "".join(pick.sample(named, pick.randint(0, min(3, len(named)))))
+    return terms, output, {letter: pick.choice([1, 2, 3, 5]) for letter in named}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8", "uint32", "bool"])
+def test_products_of_many(dtype: str) -> None:
+    with Context(DEV="NUMPY"):
+        for seed in range(16):
+            terms, output, sizes = _network(seed)
+            rng = np.random.default_rng(seed)
+            shapes = [[1 if rng.random() < 0.1 else sizes[letter] for letter in term] for term in terms]
+            arrays = [rng.integers(-3, 4, shape).astype(dtype) for shape in shapes]
+            formula = f"{','.join(terms)}->{output}"
+            want = np.einsum(formula, *arrays)
+            got = T.einsum(formula, *map(Tensor, arrays))
+            assert got.dtype.name == dtype and got.shape == want.shape, formula
+            np.testing.assert_array_equal(got.numpy(), want, err_msg=formula)
+
+
+def test_pairs_take_the_fewest_products() -> None:
+    for seed in range(60):
+        terms, output, sizes = _network(seed)
+        output += "".join(letter for letter in sizes if sum(letter in term for term in terms) == 1)
+        output = "".join(dict.fromkeys(output))
+        named = tuple(map(frozenset, terms))
+        pairs = contraction_order(named, frozenset(output), tuple(sizes[letter] for letter in sorted(sizes)))
+        assert len(pairs) == len(terms) - 1
+        arrays = [np.zeros([sizes[letter] for letter in term]) for term in terms]
+        exact = len(terms) <= 5  # of more numpy takes seconds
+        path, _ = np.einsum_path(f"{','.join(terms)}->{output}", *arrays, optimize="optimal" if exact else "greedy")
+        least, took = (_products(list(named), frozenset(output), sizes, order) for order in (path[1:], pairs))
+        assert took <= least * (1 if len(terms) <= EXACT else 4), (terms, output, sizes)
+
+
+def _products(left: list[frozenset[str]], output: frozenset[str], sizes: dict[str, int], order: Any) -> int:
+    count = 0
+    for places in order:
+        taken = [left[place] for place in places]
+        left = [term for place, term in enumerate(left) if place not in places]
+        both = frozenset[str]().union(*taken)
+        left.append(left_over(both, left, output))
+        count += max(len(taken) - 1, 1) * int(np.prod([sizes[letter] for letter in both]))
+    return count
+
+
+def test_a_chain_is_summed_as_it_goes() -> None:
+    a, b, c = (Tensor.zeros(2, *shape).contiguous().realize() for shape in ((31, 37), (37, 29), (29, 3)))
+    before = GlobalCounters.global_ops
+    T.einsum("bij,bjk,bkl->bil", a, b, c).realize()
+    assert GlobalCounters.global_ops - before <= 2 * 2 * (37 * 29 * 3 + 31 * 37 * 3) * 1.2
+    before = GlobalCounters.global_ops
+    T.einsum("bij,bjk->bk", a, b).realize()
+    assert GlobalCounters.global_ops - before <= 2 * (31 * 37 + 2 * 37 * 29) * 1.2

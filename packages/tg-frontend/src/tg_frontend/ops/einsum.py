@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 from tg_dtype import sum_acc_dtype
-from tg_shape import sint
+from tg_shape import sint, upper
 
 from ..array.array import A, Array
 from ..array.base import DTypeLike
 from ..array.movement import stretch
 from ..autograd.functions import Sum
+from ..host.coerce import to_dtype
+from .contraction_order import contraction_order, left_over
 from .linear import contract, promoted
 
 TYPE_CHECKING = False
@@ -59,20 +61,52 @@ def einsum(cls: type[A], formula: str | A, *operands: Any, dtype: DTypeLike | No
                     f"einsum: {text!r}: the axis {letter!r} has sizes {known} and {dim} in shapes "
                     f"{' and '.join(str(o.shape) for o in operands)}"
                 )
-    order = [*output, *sorted(set(sizes) - set(output))]
-    full = tuple(sizes[letter] for letter in order)
-    aligned: list[A] = [_aligned(x, letters, order) for x, letters in zip(tensors, terms, strict=True)]
-    first, *rest = (stretch(x, full) for x in aligned)
-    summed = tuple(range(len(output), len(order)))
-    for position, x in enumerate(rest):
-        a, b = promoted(first, x, "einsum")
-        if position == len(rest) - 1:
-            return contract(a, b, summed, dtype).reshape(tuple(full[: len(output)]))
-        first = a * b
-    if dtype is not None:
-        first = first.cast(dtype)
-    out = first.cast(sum_acc_dtype(first.dtype))._apply(Sum(summed)).cast(first.dtype) if summed else first
-    return out.reshape(tuple(full[: len(output)]))
+    common = tensors[0].dtype
+    for x in tensors[1:]:
+        common = promoted(tensors[0].cast(common), x, "einsum")[0].dtype
+    result = common if dtype is None else to_dtype(dtype)
+    wide = result if dtype is not None and len(tensors) > 1 else sum_acc_dtype(result)
+    left = [_own(x.cast(common), letters, sizes) for x, letters in zip(tensors, terms, strict=True)]
+    axes = frozenset().union(*(letters for _, letters in left))
+    if len(left) == 1 and axes == frozenset(output):  # it may stay a view
+        view: A = _aligned(*left[0], list(output))
+        return view.cast(result)
+    for place, (x, letters) in enumerate(left):  # what one operand alone names is summed first of all
+        others = [frozenset(named) for at, (_, named) in enumerate(left) if at != place]
+        named = left_over(axes, others, frozenset(output))
+        left[place] = _summed(x.cast(wide), letters, named), "".join(c for c in letters if c in named)
+    axes = frozenset().union(*(letters for _, letters in left))
+    order = contraction_order(
+        tuple(frozenset(letters) for _, letters in left), frozenset(output),
+        tuple(upper(sizes[letter]) for letter in sorted(axes)),
+    )  # fmt: skip
+    for one, other in order:
+        (a, first), (b, second) = left[one], left[other]
+        left = [pair for place, pair in enumerate(left) if place not in (one, other)]
+        both = "".join(dict.fromkeys(first + second))
+        kept = left_over(frozenset(both), [frozenset(named) for _, named in left], frozenset(output))
+        inside = [letter for letter in (both if left else output) if letter in kept]
+        loops = [*inside, *sorted(frozenset(both) - kept)]
+        full = tuple(sizes[letter] for letter in loops)
+        summed = tuple(range(len(inside), len(loops)))
+        a, b = (stretch(_aligned(x, axes_of, loops), full) for x, axes_of in ((a, first), (b, second)))
+        left.append((contract(a, b, summed, wide).reshape(full[: len(inside)]), "".join(inside)))
+    out: A = _aligned(*left[0], list(output))
+    return out.cast(result)
+
+
+def _own(x: A, letters: str, sizes: dict[str, sint]) -> tuple[A, str]:
+    """An operand without the axes along which it is only repeated."""
+    have = [place for place, letter in enumerate(letters) if x.shape[place] != 1 or sizes[letter] == 1]
+    return x.reshape(tuple(x.shape[place] for place in have)), "".join(letters[place] for place in have)
+
+
+def _summed(x: A, letters: str, kept: frozenset[str]) -> A:
+    """The sum along the axes that are not kept."""
+    axes = tuple(place for place, letter in enumerate(letters) if letter not in kept)
+    if not axes:
+        return x
+    return x._apply(Sum(axes)).reshape(tuple(dim for place, dim in enumerate(x.shape) if place not in axes))
 
 
 def spelled(formula: Any, operands: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
