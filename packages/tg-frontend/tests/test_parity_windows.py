@@ -168,3 +168,78 @@ def test_unpooling_puts_the_last_of_several_maxima(backend: str) -> None:
     where = Tensor([[[[4, 4], [4, 8]]]])
     out = maxima.max_unpool2d(where, 2, stride=1)
     assert out.tolist() == [[[[0, 0, 0], [0, 7, 0], [0, 0, 8]]]]
+
+
+def drawn_windows(seed: int) -> dict[str, Any]:
+    """Sizes of windows that overlap, leave gaps, hang over, or do several of it, and of an input that has some."""
+    rng = random.Random(seed)
+    n = rng.choice([1, 2, 2, 3])
+    kernel = tuple(rng.randint(1, 5) for _ in range(n))
+    dilation = tuple(rng.choice([1, 1, 2, 3]) for _ in range(n))
+    return {
+        "kernel_size": kernel, "dilation": dilation, "stride": tuple(rng.randint(1, 4) for _ in range(n)),
+        "padding": tuple(rng.randint(0, k // 2) for k in kernel), "ceil_mode": rng.random() < 0.5,
+        "spatial": tuple(d * (k - 1) + 1 + rng.choice([0, 1, 2, 4, 6]) for k, d in zip(kernel, dilation, strict=True)),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_gradients_of_pools_to_second_order(seed: int) -> None:
+    sizes = drawn_windows(seed)
+    spatial = sizes.pop("spatial")
+    kernel, padding = sizes["kernel_size"], sizes["padding"]
+    rng = np.random.default_rng(seed)
+    x = rng.permutation(2 * int(np.prod(spatial))).reshape(2, *spatial) / 64 - 1  # no two are the same
+    t = Tensor(x, requires_grad=True)
+    most, means = t.max_pool2d(**sizes), t.avg_pool2d(**sizes)
+    around = [(0, 0), *((p, p + 2 * max(sizes["stride"]) + k) for p, k in zip(padding, kernel, strict=True))]
+    places = np.pad(np.arange(x.size).reshape(x.shape), around, constant_values=-1)
+    found = windows(places, kernel, sizes["stride"], sizes["dilation"])
+    found = found[(slice(None), *(slice(0, int(c)) for c in most.shape[1:]))].reshape(*most.shape, -1)
+    # one row for each place and window: which of them hold the maximum, and which part of the mean each element is
+    values = np.where(found < 0, -np.inf, x.reshape(-1)[found])
+    best = np.take_along_axis(found, values.argmax(-1)[..., None], -1)[..., 0].reshape(-1)
+    share = np.zeros((best.size, x.size))
+    np.add.at(share, (np.arange(best.size)[:, None], np.maximum(found.reshape(best.size, -1), 0)),
+              (found >= 0).reshape(best.size, -1))  # fmt: skip
+    hangs = windows(np.pad(np.pad(np.ones_like(x), [(0, 0), *((p, p) for p in padding)], constant_values=1),
+                           [(0, 0), *((0, a - p) for (_, a), p in zip(around[1:], padding, strict=True))]),
+                    kernel, sizes["stride"], sizes["dilation"])  # fmt: skip
+    hangs = hangs[(slice(None), *(slice(0, int(c)) for c in most.shape[1:]))]
+    share /= hangs.reshape(best.size, -1).sum(-1)[:, None]
+    picked = np.zeros_like(share)
+    picked[np.arange(best.size), best] = 1
+    weights, direction = rng.uniform(-1, 1, best.size), rng.uniform(-1, 1, x.size)
+    for got, rows in ((most, picked), (means, share)):
+        want = rows @ x.reshape(-1)
+        np.testing.assert_allclose(got.numpy().reshape(-1), want, rtol=1e-9, atol=1e-9)
+        (slope,) = (got.reshape(-1) ** 3 * Tensor(weights)).sum().gradient(t)
+        np.testing.assert_allclose(slope.numpy().reshape(-1), rows.T @ (3 * want**2 * weights), rtol=1e-9, atol=1e-9)
+        (second,) = (slope.reshape(-1) * Tensor(direction)).sum().gradient(t)
+        bent = rows.T @ (6 * want * weights * (rows @ direction))
+        np.testing.assert_allclose(second.numpy().reshape(-1), bent, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_gradients_of_pools_keep_no_windows(stride: int) -> None:
+    x = Tensor(np.random.default_rng(0).normal(size=(3, 29, 31)).astype(np.float32), requires_grad=True).realize()
+    for out in (x.max_pool2d(5, stride, padding=2), x.avg_pool2d(5, stride, padding=2)):
+        (slope,) = (out * out).sum().gradient(x)
+        sizes = [int(buffer.size) for item in slope.schedule() for buffer in item.bufs]
+        assert sizes and max(sizes) < 2 * x.numel()  # windows side by side are 25, 6 or 2.7 times as large
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_nearest_elements_by_whole_factors(mode: str, dtype: str) -> None:
+    wide: Any = np.float64 if dtype == "float64" else np.float32
+    repeated = 0
+    for old in (1, 2, 5, 13, 41, 97):
+        x = np.arange(2 * old).reshape(2, old).astype(dtype)
+        for times in (2, 3, 4, 5, 7, 11):
+            i = np.arange(old * times).astype(wide)
+            places = np.floor((i + (0.5 if mode == "nearest-exact" else 0)) * wide(1 / times)).astype(int)
+            got = Tensor(x).realize().interpolate(scale_factor=times, mode=mode)
+            repeated += len(got.contiguous().schedule()) == 1
+            np.testing.assert_array_equal(got.numpy(), x[:, np.minimum(places, old - 1)])
+    assert repeated > 24  # of 36: where rounded positions agree, nothing is looked up

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
-from tg_dtype import DType, dtypes
+from tg_dtype import DType, dtypes, truncate
 from tg_shape import sint
 
 from ..array.array import A
@@ -12,6 +13,7 @@ from ..array.axes import iota
 from ..array.casts import floating
 from ..array.computing import copied
 from ..array.ingest import value_of
+from ..array.movement import stretch
 from . import rounding
 from .elementwise import clip
 from .indexing import getitem
@@ -131,9 +133,25 @@ def _sizes_and_ratios(
 
 def _nearest(x: A, axis: int, new: int, ratio: float, exact: bool) -> A:
     """An axis with ``new`` elements, ``ratio`` old ones to one of them; the centre's neighbour if ``exact``."""
+    old = value_of(x.shape[axis], x.shape)
+    lead, rest = x.shape[:axis], x.shape[axis + 1 :]
+    if new % old == 0 and _repeats(old, new // old, ratio, exact, _places_of(x)):
+        out = stretch(x.reshape((*lead, old, 1, *rest)), (*lead, old, new // old, *rest))
+        return copied(out.reshape((*lead, new, *rest)))
     i = iota(type(x), new, dtypes.int32, x.device).cast(_places_of(x))
     at = (i + 0.5) * ratio if exact else i * ratio
-    return _rows(x, axis, clip(_below(at), 0, value_of(x.shape[axis], x.shape) - 1))
+    return _rows(x, axis, clip(_below(at), 0, old - 1))
+
+
+@lru_cache(maxsize=256)
+def _repeats(old: int, times: int, ratio: float, exact: bool, dtype: DType) -> bool:
+    """Whether ``old * times`` nearest elements are each old one as often, positions being rounded as in ``dtype``.
+
+    A position that should be whole may be rounded to below that, as 3 times a third of 41 in float32.
+    """
+    step = truncate(ratio, dtype)  # a float64 holds the product of two float32
+    places = (truncate(truncate(i + 0.5 if exact else float(i), dtype) * step, dtype) for i in range(old * times))
+    return all(math.floor(place) == i // times for i, place in enumerate(places))
 
 
 def _resampled(x: A, axis: int, new: int, ratio: float, mode: str, align_corners: bool) -> A:

@@ -7,14 +7,14 @@ import math
 from tg_dtype import dtypes
 
 from ..array.array import A
-from ..array.axes import iota, kept
+from ..array.axes import iota
 from ..array.casts import floating
 from ..array.ingest import value_of
-from ..autograd.functions import Max
 from .convolution import check_windows_fit, paddings, per_axis
 from .creation import ones_like, zeros
 from .gather_scatter import scatter
 from .predicates import isnan
+from .window_reductions import WindowMax, WindowShape, WindowSum
 from .windows import windows
 
 TYPE_CHECKING = False
@@ -108,15 +108,16 @@ def _max_pool(
 ) -> Any:  # fmt: skip
     arguments = _pool_arguments(x, n, kernel_size, stride, dilation, padding, ceil_mode, what)
     kernel, steps, gaps, _, pads = arguments
-    seen = x.pad([*((0, 0),) * (x.ndim - n), *pads], value=dtypes.min(x.dtype))
+    out = x._apply(WindowMax(WindowShape(kernel, steps, gaps, pads)))
+    if not return_indices:
+        return out
+    seen = x.detach().pad([*((0, 0),) * (x.ndim - n), *pads], value=dtypes.min(x.dtype))
     seen = windows(seen, kernel, steps, gaps)
     axes = tuple(range(x.ndim, x.ndim + n))
-    out = seen._apply(Max(axes))
-    if not return_indices:
-        return kept(out, axes, False)
     place, size = positions(x, n)
     place = windows(place.pad([*((0, 0),) * (x.ndim - n), *pads], value=size), kernel, steps, gaps)
-    return kept(out, axes, False), first_place(seen, out, place, size, axes)
+    best = out.reshape((*out.shape, *(1 for _ in axes)))
+    return out, first_place(seen, best, place, size, axes)
 
 
 def positions(x: A, n: int) -> tuple[A, int]:
@@ -187,7 +188,10 @@ def window_means(
     def mean(total: A, count: Any) -> A:
         return total / count if mode is None else total.div(count, rounding_mode=mode).cast(kind)
 
-    total = windows(x.pad([*lead, *whole]), kernel, steps, gaps).sum(axes)
+    if dtypes.is_float(x.dtype):
+        total = x._apply(WindowSum(WindowShape(kernel, steps, gaps, whole)))
+    else:
+        total = windows(x.pad([*lead, *whole]), kernel, steps, gaps).sum(axes)
     if divisor_override is not None:
         if divisor_override == 0:
             raise ValueError(f"{what}: divisor_override is 0")

@@ -40,7 +40,8 @@ def _keep(shape: tuple[sint, ...]) -> tuple[tuple[sint, sint], ...]:
     return tuple((0, dim) for dim in shape)
 
 
-def _interleave(*columns: tuple[sint, ...]) -> tuple[sint, ...]:
+def interleave(*columns: tuple[sint, ...]) -> tuple[sint, ...]:
+    """The first of each, then the second of each, and so on."""
     return tuple(dim for row in zip(*columns, strict=True) for dim in row)
 
 
@@ -65,8 +66,8 @@ def windows(x: M, kernel: Ints, stride: Ints, dilation: Ints) -> M:
         whole = tuple(c * s for c, s in zip(counts, stride, strict=True))
         x = x.pad((*((0, 0) for _ in lead), *((0, smax(0, w - i)) for w, i in zip(whole, spatial, strict=True))))
         x = x.shrink((*still, *_keep(whole)))
-        x = x.reshape((*lead, *_interleave(counts, stride)))
-        x = x.shrink((*still, *_keep(_interleave(counts, kernel))))
+        x = x.reshape((*lead, *interleave(counts, stride)))
+        x = x.shrink((*still, *_keep(interleave(counts, kernel))))
         return x.permute((*axes, *(len(lead) + 2 * i for i in range(n)), *(len(lead) + 2 * i + 1 for i in range(n))))
     # Rows of length w*i + d, cut out of repeated copies, start d further with every row.
     reach = tuple(c * s for c, s in zip(counts, stride, strict=True))
@@ -75,14 +76,14 @@ def windows(x: M, kernel: Ints, stride: Ints, dilation: Ints) -> M:
     )
     copies = tuple(ceildiv(k * row, i) for k, row, i in zip(kernel, rows, spatial, strict=True))
     ones = (1,) * n
-    x = x.reshape((*lead, *_interleave(ones, spatial))).expand((*lead, *_interleave(copies, spatial)))
+    x = x.reshape((*lead, *interleave(ones, spatial))).expand((*lead, *interleave(copies, spatial)))
     x = x.reshape((*lead, *(c * i for c, i in zip(copies, spatial, strict=True))))
     x = x.shrink((*still, *((0, k * row) for k, row in zip(kernel, rows, strict=True))))
-    x = x.reshape((*lead, *_interleave(kernel, rows)))
-    x = x.shrink((*still, *_keep(_interleave(kernel, reach))))
-    x = x.reshape((*lead, *_interleave(kernel, counts, stride)))
-    x = x.shrink((*still, *_keep(_interleave(kernel, counts, ones))))
-    x = x.reshape((*lead, *_interleave(kernel, counts)))
+    x = x.reshape((*lead, *interleave(kernel, rows)))
+    x = x.shrink((*still, *_keep(interleave(kernel, reach))))
+    x = x.reshape((*lead, *interleave(kernel, counts, stride)))
+    x = x.shrink((*still, *_keep(interleave(kernel, counts, ones))))
+    x = x.reshape((*lead, *interleave(kernel, counts)))
     return x.permute((*axes, *(len(lead) + 2 * i + 1 for i in range(n)), *(len(lead) + 2 * i for i in range(n))))
 
 
@@ -111,7 +112,7 @@ def spread(x: M, stride: Ints, around: Sequence[tuple[sint, sint]]) -> M:
     last = tuple(smax(0, ceildiv(after + 1 - s, s)) for s, (_, after) in zip(stride, around, strict=True))
     x = x.pad((*none, *zip(first, last, strict=True)))
     wide = x.shape[-n:]
-    x = x.reshape((*lead, *_interleave(wide, (1,) * n)))
+    x = x.reshape((*lead, *interleave(wide, (1,) * n)))
     x = x.pad((*none, *(amount for s in stride for amount in ((0, 0), (0, s - 1)))))
     x = x.reshape((*lead, *(i * s for i, s in zip(wide, stride, strict=True))))
     begins = tuple(f * s - before for f, s, (before, _) in zip(first, stride, around, strict=True))
