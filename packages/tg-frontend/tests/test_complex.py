@@ -344,6 +344,8 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     "new_zeros": (lambda z: z.new_zeros(2, 3), lambda z: np.zeros((2, 3), complex), (Z,)),
     "new_ones": (lambda z: z.new_ones(2, 3), lambda z: np.ones((2, 3), complex), (Z,)),
     "new_empty": (lambda z: z.new_empty(2, 3).fill_(1j), lambda z: np.full((2, 3), 1j), (Z,)),
+    "new_tensor": (lambda z: z.new_tensor([1j, 2]), lambda z: np.array([1j, 2]), (Z,)),
+    "new": (lambda z: z.new([1j, 2]), lambda z: np.array([1j, 2]), (Z,)),
     "new_full": (lambda z: z.new_full((2, 3), 1j), lambda z: np.full((2, 3), 1j), (Z,)),
     "fill": (lambda z: z.fill(1j), lambda z: np.full_like(z, 1j), (Z,)),
     "fill_": (lambda z: z.clone().fill_(2), lambda z: np.full_like(z, 2), (Z,)),

@@ -212,6 +212,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[], Array]]] = {
     "eigvals": (lambda a: linalg.eigvals(a).abs().sum(), lambda: some(3, 3)),
     "lstsq": (lambda a: linalg.lstsq(a, a.sin()[:, :2]).solution, lambda: some(5, 3)),
     "pinv": (linalg.pinv, lambda: some(5, 3)),
+    "pinv of hermitian": (lambda a: linalg.pinv(a + a.mH, hermitian=True), lambda: some(4, 4)),
     "geqrf": (lambda a: a.geqrf().a.sin() + a.geqrf().tau.unsqueeze(1), lambda: some(2, 5, 3)),
     "logdet": (lambda a: a.logdet(), lambda: some(3, 3) + 3 * np.eye(3)),
     "matrix_exp": (linalg.matrix_exp, lambda: some(4, 4)),
@@ -268,6 +269,25 @@ def test_gradients_of_eigenvectors_are_hermitian() -> None:
     for given in (definite(4, 4), definite(4, 4).real):
         a = Tensor(given, requires_grad=True)
         (linalg.eigh(a).eigenvectors.abs() * Tensor(some(4, 4)).real).sum().backward()
+        assert a.grad is not None
+        np.testing.assert_allclose(a.grad.numpy(), adjoint(a.grad.numpy()), atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (70, 33), (2, 6, 6)])
+def test_signs_of_qr_are_those_of_lapack(shape: tuple[int, ...]) -> None:
+    """Who compares matrices element by element finds them where numpy has them."""
+    a = some(*shape)
+    a[..., :, 0] = np.where(np.arange(shape[-2]) > 0, 0, -1.5)  # nothing to reflect: LAPACK leaves it
+    for part in (a, a.real):
+        for mode in ("reduced", "complete"):
+            for got, want in zip(linalg.qr(Tensor(part), mode), np.linalg.qr(part, mode), strict=True):
+                np.testing.assert_allclose(got.numpy(), want, atol=1e-12)
+
+
+def test_gradients_of_inverses_of_hermitian_matrices_are_hermitian() -> None:
+    for given in (definite(4, 4), definite(4, 4).real):
+        a = Tensor(given, requires_grad=True)
+        (linalg.pinv(a, hermitian=True).abs() * Tensor(some(4, 4)).real).sum().backward()
         assert a.grad is not None
         np.testing.assert_allclose(a.grad.numpy(), adjoint(a.grad.numpy()), atol=1e-13)
 

@@ -286,6 +286,11 @@ def test_ctc_loss_sums_over_all_alignments() -> None:
     for steps, counts in (([6, 4, 4], [2, 3, 1]), ([5, -1, 4], [2, 3, 1]), ([5, 4, 4], [2, 4, 1])):
         with pytest.raises(ValueError, match=r"ctc_loss: (input|target)_lengths: (6|-1|4) of \d (steps|labels)"):
             F.ctc_loss(Tensor(logs), padded, steps, counts)
+        with pytest.raises(ValueError, match=r"ctc_loss: (input|target)_lengths: (6|-1|4) of \d (steps|labels)"):
+            F.ctc_loss(Tensor(logs), padded, Tensor(steps), Tensor(counts))  # in memory of the host
+        wrong = F.ctc_loss(Tensor(logs), padded, Tensor(steps) + 0, Tensor(counts) + 0, reduction="none").isnan()
+        assert wrong.tolist() == [steps[0] > 5, steps[1] < 0 or counts[1] > 3, False]
+    assert F.ctc_loss(Tensor(logs), flat, ends, Tensor([2, 3, 2]), reduction="none").isnan().tolist()[2]
 
 
 def test_margins() -> None:

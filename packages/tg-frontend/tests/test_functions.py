@@ -181,6 +181,11 @@ def test_values_between() -> None:
     functions.interp(where, Tensor([0.0, 1.0, 2.0]), height).sum().backward()
     assert where.grad is not None and where.grad.tolist() == [2.0, 4.0]
     assert height.grad is not None and height.grad.tolist() == [0.5, 0.5, 1.0]
+    most = np.finfo(np.float64).max
+    for places, heights in (([-most, most], [0.0, 1.0]), ([0.0, 1.0], [-most, most]), ([-most, 0.0], [most, -most])):
+        parts = np.array([[1, 0.75, 0.5, 0], [0, 0.25, 0.5, 1]])  # numpy's differences overflow
+        given = (Tensor(np.array(part)) for part in (places @ parts, places, heights))
+        np.testing.assert_allclose(functions.interp(*given).numpy(), heights @ parts, rtol=1e-12)
     with pytest.raises(ValueError, match="places of shape"):
         functions.interp(Tensor(x), Tensor(xp), Tensor(fp[1:]))
 

@@ -143,6 +143,18 @@ def test_options() -> None:
         set_printoptions(precision=-1)
 
 
+def test_profiles_of_options() -> None:
+    numbers = np.arange(1001, dtype=np.float32) + 1.125
+    set_printoptions(profile="short")
+    assert repr(Tensor(numbers)) == "Tensor([   1.12,    2.12, ..., 1000.12, 1001.12])"
+    set_printoptions(profile="full", precision=1)
+    assert "..." not in repr(Tensor(numbers)) and repr(Tensor([0.125])) == "Tensor([0.1])"
+    set_printoptions(profile="default")
+    assert repr(Tensor(numbers)).count("...") == 1 and repr(Tensor([0.125])) == "Tensor([0.125])"
+    with pytest.raises(ValueError, match=r"profile 'long'; there are default, short, full"):
+        set_printoptions(profile="long")
+
+
 def test_formats_of_single_elements() -> None:
     assert f"{Tensor([[1 / 3]]):.3f} {Tensor(255):x} {Tensor(2.0)}" == "0.333 ff Tensor(2.)"
     with pytest.raises(TypeError, match=r"formats a number, not a tensor of shape \(2,\)"):

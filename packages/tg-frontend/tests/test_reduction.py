@@ -16,6 +16,7 @@ from tg_lazy import Context
 from tg_runtime import Device, GlobalCounters, parse_dev
 
 Array = NDArray[Any]
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 
 
 def sample(*shape: int) -> Array:
@@ -55,6 +56,21 @@ def test_dtypes_of_sums(backend: str) -> None:
     assert Tensor.ones(70000, dtype="float16").mean().item() == 1.0
     assert Tensor([1, 2], dtype="int8").sum(dtype="float64").dtype is dtypes.float64
     assert Tensor([1, 2]).mean().item() == 1.5
+
+
+@pytest.mark.parametrize("dtype", ["bool", *INTEGERS])
+def test_means_of_integers_are_of_exact_sums(dtype: str, backend: str) -> None:
+    """However large the numbers are, and wherever they cancel: sums in float32 would be far off."""
+    least, most = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    drawn = np.random.default_rng(0).integers(least, most, (33, 8), np.dtype(dtype).type, endpoint=True)
+    edges = [[[most] * 4] * 3, [[least] * 4] * 3, [[most], [least], [1]]]
+    for x in (drawn, *(np.array(edge, dtype) for edge in edges)):
+        for axis in (None, 0, 1):
+            count = x.size if axis is None else x.shape[axis]
+            want = np.array(x.astype(object).sum(axis), object) / count
+            got = Tensor(x).mean(axis)
+            assert got.dtype is dtypes.float32
+            np.testing.assert_allclose(got.numpy(), np.asarray(want, float), rtol=2**-22)
 
 
 def test_moments(backend: str) -> None:

@@ -97,6 +97,7 @@ CASES |= {
     "new_zeros": ("x", lambda x: x.new_zeros(x.shape[1]) + x[0]),
     "new_ones": ("x", lambda x: x.new_ones(x.shape[1]) + x[0]),
     "new_full": ("x", lambda x: x.new_full((x.shape[1],), 2.0) + x[0]),
+    "new": ("x", lambda x: x.new(x.shape[1]) * 0 == x[0] * 0),
     "new_empty": ("x", lambda x: x.new_empty(x.shape[1]) * 0 == x[0] * 0),
     "logspace": ("x", lambda x: Tensor.logspace(0, 1, x.shape[1]) + x[0]),
     "tril_indices": ("x", lambda x: Tensor.tril_indices(x.shape[1]).sum() + x),

@@ -149,6 +149,16 @@ def test_what_a_tensor_is() -> None:
     assert Tensor([1], dtype="uint8").is_signed() is False and Tensor([0]).is_nonzero() is False
     assert x.type() == "float32" and x.type("int8").dtype is dtypes.int8
     assert Tensor([1.0], dtype="float64").new_tensor(Tensor([2])).dtype is dtypes.float64
+    assert Tensor([1j]).new_tensor([2]).tolist() == [2 + 0j] and Tensor([1j]).new_tensor(3, dtype="int8").item() == 3
+    assert Tensor([1.0]).new_tensor(Tensor([2j]), dtype="complex64").tolist() == [2j]
+    for like in (Tensor([1], dtype="int8"), Tensor([1j])):
+        assert [like.new(*args).shape for args in ((), (2, 3), ((2, 3),), ((),), (2,))] == [
+            (0,), (2, 3), (2, 3), (), (2,)]  # fmt: skip
+        for data in ([2, 3], np.array([2, 3]), Tensor([2, 3]), (2.0, 3.0)):
+            made = like.new(data)
+            assert made.tolist() == [2, 3] and made.dtype is like.dtype
+        with pytest.raises(ValueError, match="cannot be negative"):
+            like.new(2, -1)
     y = Tensor([1.0], requires_grad=True)
     assert y.is_leaf and (y * 2).grad_fn is not None and not (y * 2).is_leaf and (+y).tolist() == [1.0]
 

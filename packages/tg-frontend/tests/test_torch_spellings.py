@@ -148,6 +148,15 @@ def test_each_element_so_often(axis: int | None) -> None:
         Tensor(x).repeat_interleave(Tensor(np.ones(n, np.float32)), axis)
 
 
+def test_places_so_often_as_the_tensor_says() -> None:
+    assert Tensor([2, 0, 3]).repeat_interleave().tolist() == [0, 0, 2, 2, 2]
+    assert Tensor([2, 0, 3]).repeat_interleave(output_size=5).tolist() == [0, 0, 2, 2, 2]
+    assert Tensor([0], dtype="uint8").repeat_interleave().shape == (0,)
+    for wrong, error in (([[1]], ValueError), ([-1], ValueError), ([1.0], TypeError), ([True], TypeError)):
+        with pytest.raises(error, match="repeat"):
+            Tensor(wrong).repeat_interleave()
+
+
 def test_gradient_of_elements_that_come_oftener() -> None:
     x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
     (x.repeat_interleave([2, 0, 3]) ** 2).sum().backward()

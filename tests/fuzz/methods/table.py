@@ -139,7 +139,7 @@ NOT_A_COMPUTATION = frozenset(
     "nextafter keccak hash from_url is_neg resolve_neg broadcast_shapes scalar_tensor unravel_index ravel_multi_index "
     "histogramdd segment_reduce register_post_accumulate_grad_hook "
     "dim nelement stride storage_offset is_contiguous is_same_size is_signed is_nonzero get_device cpu cuda to_device "
-    "new_tensor copy_ detach_ fill_diagonal_ is_leaf grad_fn itemsize is_cuda is_cpu "
+    "new new_tensor copy_ detach_ fill_diagonal_ is_leaf grad_fn itemsize is_cuda is_cpu "
     "is_meta is_mps is_nested is_quantized retains_grad".split()
 )
 """Attributes that compute nothing, or only say or move what is there; memory has a fuzzer of its own.

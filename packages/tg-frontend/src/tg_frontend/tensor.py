@@ -89,6 +89,7 @@ class Tensor(Array):
     logspace = constructor(ops.creation.logspace)
     tril_indices = constructor(ops.creation.tril_indices)
     triu_indices = constructor(ops.creation.triu_indices)
+    new = ops.new.new
     new_empty = ops.new.new_empty
     new_tensor = ops.new.new_tensor
     new_zeros = ops.new.new_zeros

@@ -39,6 +39,12 @@ class _Options:
 
 
 OPTIONS = _Options()
+_PROFILES: dict[str, dict[str, float]] = {
+    "default": {},
+    "short": {"precision": 2, "edgeitems": 2},
+    "full": {"threshold": math.inf},
+}
+"""What differs from what is at first; the names are PyTorch's (``torch.set_printoptions``)."""
 
 
 def set_printoptions(
@@ -46,6 +52,7 @@ def set_printoptions(
     threshold: int | None = None,
     edgeitems: int | None = None,
     linewidth: int | None = None,
+    profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
     """How tensors are printed; what is None stays as it is.
@@ -56,10 +63,12 @@ def set_printoptions(
       threshold: tensors of more elements are summarised (1000 at first).
       edgeitems: elements shown at each end of an axis of those (3 at first).
       linewidth: characters in a line (80 at first).
+      profile: ``"default"`` is what all of it was at first; ``"short"`` has a precision of 2, and 2 elements at each
+        end; ``"full"`` never summarises. What is given beside it goes first.
       sci_mode: True always shows powers of ten, False never; they are shown where numbers differ much at first.
 
     Raises:
-      ValueError: if a number is negative.
+      ValueError: if a number is negative, or there is no such profile.
 
     Example:
       >>> from tg_frontend import Tensor, set_printoptions
@@ -69,10 +78,16 @@ def set_printoptions(
       >>> set_printoptions(precision=8)
     """
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    if profile is not None and profile not in _PROFILES:
+        raise ValueError(f"set_printoptions: profile {profile!r}; there are {', '.join(_PROFILES)}")
+    for name, number in given.items():
+        if number is not None and number < 0:
+            raise ValueError(f"set_printoptions: {name} {number} is negative")
+    if profile is not None:
+        vars(OPTIONS).clear()  # what all of it was at first
+        vars(OPTIONS).update(_PROFILES[profile])
     for name, number in given.items():
         if number is not None:
-            if number < 0:
-                raise ValueError(f"set_printoptions: {name} {number} is negative")
             setattr(OPTIONS, name, number)
     if sci_mode is not None:
         OPTIONS.sci_mode = sci_mode

@@ -51,6 +51,16 @@ def host_memory(x: B) -> LazyBuffer:
     return lazy
 
 
+def is_at_hand(x: B) -> bool:
+    """Whether the host can read the elements, and nothing is computed or waited for: what can be checked, is.
+
+    They are in memory of the host, and those of a call: not of one that is recorded, nor one of many in ``vmap``.
+    """
+    lazy = x.lazydata
+    at_home = lazy.device.partition(":")[0] in (disk.HOST, "NUMPY")
+    return at_home and not capturing() and lazy.base.is_realized and lazy.shape == x.shape
+
+
 def _kept(x: B) -> LazyBuffer | None:
     """What of a value that is not in memory yet is computed for good: the next reading finds it. None if nothing.
 

@@ -10,10 +10,10 @@ from tg_shape import sint
 
 from ..autograd.functions import Max, Neg, Prod, Sum
 from ..host.coerce import to_dtype
-from .arithmetic import sub
+from .arithmetic import add, mul, sub
 from .axes import axes_of, check_nonempty, counter, kept
 from .base import B, Base, DTypeLike
-from .bits import bitwise_or, logical_not
+from .bits import bitwise_and, bitwise_or, logical_not, lshift, rshift
 from .casts import cast, floating
 from .comparison import eq, ne
 from .division import div
@@ -147,12 +147,16 @@ def all(x: B, axis: Axes = None, keepdim: bool = False) -> B:
     return logical_not(any(logical_not(x), axis, keepdim))
 
 
+_LOW = (1 << 32) - 1
+"""The lower half of 64 bits."""
+
+
 def _count(x: B, axes: tuple[int, ...]) -> sint:
     return size_of(x.shape[axis] for axis in axes)
 
 
 def mean(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None) -> B:
-    """The mean, of integers and bools as floats; NaN of nothing.
+    """The mean, of integers and bools as floats, whose sum is exact; NaN of nothing.
 
     Args:
       dtype: cast to this float dtype first.
@@ -164,11 +168,29 @@ def mean(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None
       Tensor([2., 3.])
     """
     axes = axes_of(x, axis, "mean")
-    floats = floating(x) if dtype is None else cast(x, dtype)
+    if dtype is None and x.dtype.kind != "float":
+        return kept(_mean_of_integers(x, axes), axes, keepdim)
+    floats = x if dtype is None else cast(x, dtype)
     if floats.dtype.kind != "float":
         raise TypeError(f"mean: a mean of {floats.dtype.name} is no {floats.dtype.name}; give a float dtype")
     wide = cast(floats, sum_acc_dtype(floats.dtype))
     return kept(cast(div(wide._apply(Sum(axes)), _count(x, axes)), floats.dtype), axes, keepdim)
+
+
+def _mean_of_integers(x: B, axes: tuple[int, ...]) -> B:
+    """The sum is exact, as an integer; it is rounded once, beyond 64 bits twice, and then the quotient is."""
+    kind = floating(x).dtype
+    wide, count = sum_acc_dtype(kind), _count(x, axes)
+    if x.dtype.itemsize < 8:
+        total = cast(cast(x, _accumulator(x, axes))._apply(Sum(axes)), wide)
+    else:  # 64 bits do not hold their sum: the sums of both halves do
+        low = cast(bitwise_and(x, _LOW), dtypes.int64)._apply(Sum(axes))
+        high = add(cast(rshift(x, 32), dtypes.int64)._apply(Sum(axes)), rshift(low, 32))
+        low = bitwise_and(low, _LOW)
+        few = eq(high, cast(cast(high, dtypes.int32), dtypes.int64))
+        whole = cast(bitwise_or(lshift(high, 32), low), wide)
+        total = where(few, whole, add(mul(cast(high, wide), float(1 << 32)), cast(low, wide)))
+    return cast(div(total, count), kind)
 
 
 def argmax(x: B, axis: int | None = None, keepdim: bool = False) -> B:

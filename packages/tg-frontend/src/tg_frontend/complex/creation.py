@@ -8,6 +8,7 @@ from tg_dtype import dtypes, part_dtype
 
 from ..array.array import Array
 from ..host.coerce import to_dtype
+from ..ops.new import are_sizes
 from .parts import composed, is_complex, kept, plain_class
 
 TYPE_CHECKING = False
@@ -130,6 +131,16 @@ def new(name: str) -> Callable[..., Any]:
 
     method.__name__ = name
     return method
+
+
+def new_tensor(x: Any, data: Any, device: Any = None, dtype: Any = None, requires_grad: Any = None) -> Any:
+    made = data.detach().clone() if isinstance(data, Array) else plain_class(x)(data)
+    made = made.to(device or x.device).cast(x.dtype if dtype is None else to_dtype(dtype))
+    return _leaf(made, requires_grad)
+
+
+def new_of(x: Any, *data: Any, device: Any = None) -> Any:
+    return new("new_empty")(x, *(data or (0,)), device=device) if are_sizes(data) else new_tensor(x, data[0], device)
 
 
 def complex_(re: Any, im: Any) -> Any:

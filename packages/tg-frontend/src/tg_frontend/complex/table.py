@@ -96,6 +96,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "full_like": creation.full_like,
     "const_like": creation.const_like,
     **{name: creation.new(name) for name in ("new_zeros", "new_ones", "new_empty", "new_full")},
+    "new": creation.new_of,
+    "new_tensor": creation.new_tensor,
     # elements on the host
     "realize": reading.realize,
     "schedule": reading.schedule,

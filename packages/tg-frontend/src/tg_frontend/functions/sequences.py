@@ -80,6 +80,11 @@ def _slopes(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     return first.cat(middle, last, dim=-1).movedim(-1, axis)
 
 
+def _without_overflow(x: Tensor, y: Tensor) -> Tensor:
+    """By what both are multiplied before they are subtracted: a half where the difference is beyond the dtype."""
+    return (x.detach() - y.detach()).isinf().where(x.new_full((), 0.5), 1)
+
+
 def interp(
     x: Any, xp: Any, fp: Any, left: float | None = None, right: float | None = None, period: float | None = None
 ) -> Tensor:
@@ -122,8 +127,12 @@ def interp(
     before = (places.detach().searchsorted(where.detach(), right=True) - 1).clamp(0, max(n - 2, 0))
     behind = (before + 1).clamp(0, n - 1)
     start, height = places.take(before), values.take(before)
-    width = places.take(behind) - start
-    out = height + (where - start) * ((values.take(behind) - height) / width.eq(0).where(1, width))
+    end, top = places.take(behind), values.take(behind)
+    part = _without_overflow(end, start)
+    width = end * part - start * part
+    share = (where * part - start * part) / width.eq(0).where(1, width)
+    part = _without_overflow(top, height)
+    out = (height * part + share * (top * part - height * part)) / part
     out = (where < places[0]).where(values[0] if left is None else left, out)
     out = (where > places[-1]).where(values[-1] if right is None else right, out)
     return (where == places[-1]).where(out + (values[-1] - out).detach(), out) if n > 1 else out

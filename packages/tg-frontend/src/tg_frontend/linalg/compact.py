@@ -62,11 +62,37 @@ def axis_of(here: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     return (rows == k).where(pivot, beyond) * factor, nothing.where(first, -signed)
 
 
-def triangle_of(axes: Tensor) -> Tensor:
-    """T of the axes (count, m, size): the product of their reflections is 1 - axes @ T @ axes.T."""
+def skew_axis_of(here: Tensor, rows: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """As :func:`axis_of`, of complex numbers, so that what stays is real, as LAPACK's ``larfg`` does it.
+
+    Returns:
+      The axis v (count, m), and a real number s (count, 1): 1 - v @ v.T / (1 - 1j * s) makes the zeros, and is unitary
+      whatever s is, as v @ v = 2.
+    """
+    first = (rows == k).where(here, 0).sum(1, keepdim=True)
+    beyond = (rows > k).where(here, 0)
+    rest = square(beyond).sum(1, keepdim=True)
+    nothing = (rest <= negligible_square(here)) & (first.imag == 0)
+    size = (square(first) + rest).sqrt()
+    stays = (first.real < 0).where(size, -size)  # of the other sign, so that nothing is lost
+    pivot = first - stays
+    factor = nothing.where(0, 2 / nothing.where(1, square(pivot) + rest))
+    return (rows == k).where(pivot, beyond) * factor.sqrt(), factor * stays * first.imag
+
+
+def triangle_of(axes: Tensor, skews: Tensor | None = None) -> Tensor:
+    """T of the axes (count, m, size): the product of their reflections is 1 - axes @ T @ axes.T.
+
+    Args:
+      axes: the axes.
+      skews: the numbers s of each, (count, size), where they are those of :func:`skew_axis_of`.
+    """
     count, _, size = axes._ints()
     ones = eye(size, axes).expand(count, size, size).contiguous()
-    return substituted(upper(adjoint(axes) @ axes, 1).contiguous(), ones, True, True)
+    inverse = upper(adjoint(axes) @ axes, 1)
+    if skews is not None:
+        inverse = inverse + Tensor.complex(skews.full_like(1), skews).diag_embed()
+    return substituted(inverse.contiguous(), ones, True, skews is None)
 
 
 @traced_once

@@ -8,19 +8,17 @@ from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
-from .compact import axis_of, multiplied, negligible_square, triangle_of
+from .compact import axis_of, multiplied, negligible_square, skew_axis_of, triangle_of
 from .matrices import (
     BLOCK,
     adjoint,
     check_matrix,
     column,
-    diagonal_of,
     extent,
     eye,
     flat,
     mirrored,
     numbers,
-    phase,
     square,
     unflat,
     upper,
@@ -55,17 +53,22 @@ def reflected(a: Tensor, whole: bool) -> tuple[Tensor, Tensor]:
     def block(rest: Tensor, j: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         own = j * size + inside
 
-        def step(panel: Tensor, i: Tensor) -> tuple[Tensor, Tensor]:
+        def step(panel: Tensor, i: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
             k = j * size + i
             here = (rows >= k).where(column(panel, i), 0)
             most = extent(here).max(1, keepdim=True)
-            axis, _ = axis_of((here / (most == 0).where(1, most)).contiguous(), rows, k)
+            here = (here / (most == 0).where(1, most)).contiguous()
+            if not here.is_complex():
+                axis = axis_of(here, rows, k)[0].contiguous()
+                return panel - axis.unsqueeze(2) * (axis.unsqueeze(1) @ panel), (axis, axis[:, :0])
+            axis, skew = skew_axis_of(here, rows, k)
             axis = axis.contiguous()
-            return panel - axis.unsqueeze(2) * (axis.conj().unsqueeze(1) @ panel), axis
+            along = (axis.conj().unsqueeze(1) @ panel) / Tensor.complex(skew.full_like(1), -skew).unsqueeze(2)
+            return panel - axis.unsqueeze(2) * along, (axis, skew)
 
-        panel, axes = scan(step, rest.index_select(2, own).contiguous(), inside)
+        panel, (axes, skews) = scan(step, rest.index_select(2, own).contiguous(), inside)
         axes = axes.permute(1, 2, 0).contiguous()
-        triangle = triangle_of(axes).contiguous()
+        triangle = triangle_of(axes, skews.squeeze(2).T if a.is_complex() else None).contiguous()
         less = axes @ (adjoint(triangle) @ (adjoint(axes) @ rest))
         here = (columns >= j * size) & (columns < (j + 1) * size)
         done = panel.index_select(2, (columns - j * size).clamp(0, size - 1))
@@ -76,8 +79,7 @@ def reflected(a: Tensor, whole: bool) -> tuple[Tensor, Tensor]:
     q, r = multiplied(axes, first, triangles), upper(rest[:, :k, :n])
     if not a.is_complex():
         return q, r
-    turns = phase(diagonal_of(r)).pad(((0, 0), (0, k - least)), value=1)
-    return q * turns.unsqueeze(1), _of_real_diagonal(turns.conj().unsqueeze(2) * r)
+    return q, _of_real_diagonal(r)
 
 
 def _of_real_diagonal(r: Tensor) -> Tensor:
@@ -172,7 +174,9 @@ def _into_square(q: Tensor, r: Tensor, of_q: Tensor, of_r: Tensor) -> Tensor:
 def qr(a: Tensor, mode: str = "reduced") -> QR:
     """Orthonormal columns Q and an upper triangle R with a = Q @ R, by Householder's reflections.
 
-    The diagonal of R is real.
+    The diagonal of R is real, and its signs are LAPACK's, whose reflections these are: that of an element is the other
+    than its real part has when its turn comes. Nothing but a convention chooses them: what is to be the same elsewhere
+    is not to depend on it.
 
     Args:
       a: shape (…, m, n).

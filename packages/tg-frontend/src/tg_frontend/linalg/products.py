@@ -209,6 +209,19 @@ class _Pinv(Function):
         return into, None, None
 
 
+class _Mirrored(Function):
+    """Of one triangle the whole; the gradient is symmetric, as that of ``eigh`` and ``cholesky`` is."""
+
+    @staticmethod
+    def forward(ctx: FunctionContext, a: Tensor) -> Tensor:
+        return mirrored(a)
+
+    @staticmethod
+    def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
+        (grad,) = grads
+        return (grad + adjoint(grad)) / 2
+
+
 def pinv(
     a: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
 ) -> Tensor:
@@ -232,7 +245,7 @@ def pinv(
     if 0 in a._ints():
         return adjoint(a).contiguous()
     if hermitian:
-        a = mirrored(a)
+        a = _Mirrored.apply(a)
     return unflat(_Pinv.apply(flat(a), atol, rtol)[0], a)
 
 

@@ -45,7 +45,6 @@ _GROUPS = {
     "it is hash()": "hash_tensor",
     "it is as_strided(), which gives a view": "as_strided_",
     "Tensor is not derived from: Function has gradients of one's own": "as_subclass",
-    "it is new_tensor() or new_empty()": "new",
     "it is linalg.eig or linalg.eigvals": "eig",
     "it is linalg.eigh or linalg.eigvalsh": "symeig",
     "it is linalg.lstsq": "lstsq",

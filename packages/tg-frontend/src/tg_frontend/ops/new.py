@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tg_dtype import dtypes
+from tg_shape import Expr
 
 from ..array.array import A, Array
 from ..array.base import DTypeLike
@@ -13,6 +14,34 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tg_dtype import ConstType
+
+
+def new(x: A, *data: Any, device: str | None = None) -> A:
+    """A tensor in this one's dtype, of a shape or of data: :meth:`new_empty` or :meth:`new_tensor`, which say which.
+
+    Args:
+      data: sizes, or a tuple of them, for undefined content, none for no elements; or a list, an array or a tensor,
+        whose values the new one has. Shapes are plain tuples here: one of integers is never data.
+      device: this tensor's if None.
+
+    Raises:
+      TypeError: if data holds no numbers, or sizes are none.
+      ValueError: if a size is negative.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> Tensor([1.0]).new(2, 3).shape, Tensor([1.0]).new([2, 3])
+      ((2, 3), Tensor([2., 3.]))
+    """
+    return new_empty(x, *(data or (0,)), device=device) if are_sizes(data) else new_tensor(x, data[0], device)
+
+
+def are_sizes(data: tuple[Any, ...]) -> bool:
+    """Whether what :func:`new` is given is a shape, and no data."""
+    if len(data) != 1:
+        return True
+    sizes = data[0] if isinstance(data[0], tuple) else data
+    return all(isinstance(size, (int, Expr)) and not isinstance(size, bool) for size in sizes)
 
 
 def new_empty(
@@ -50,9 +79,11 @@ def new_tensor(
     """
     name, kind = placed_like(x, device, dtype)
     if isinstance(data, Array):
-        return type(x)(data.detach().clone().to(name).cast(kind).lazydata, requires_grad=requires_grad)
-    made = type(x)(data, name, kind if _is_wide(data) else None)
-    return type(x)(made.cast(kind).lazydata, requires_grad=requires_grad)
+        made: Any = data.detach().clone().to(name)
+    else:
+        made = type(x)(data, name, kind if _is_wide(data) else None)
+    made = made.cast(kind)
+    return made if requires_grad is None else made.requires_grad_(requires_grad)  # type: ignore[no-any-return]
 
 
 def _is_wide(data: Any) -> bool:

@@ -43,13 +43,13 @@ def repeat(x: A, *repeats: Any) -> A:
 
 
 def repeat_interleave(
-    x: A, repeats: int | Sequence[int] | A, dim: int | None = None, *, output_size: int | None = None
+    x: A, repeats: int | Sequence[int] | A | None = None, dim: int | None = None, *, output_size: int | None = None
 ) -> A:
     """Each element ``repeats`` times in a row along an axis, or of the flattened tensor.
 
     Args:
       repeats: one number, or a list or tensor with one for each element along the axis. A tensor is computed at once,
-        unless ``output_size`` is given.
+        unless ``output_size`` is given. None: the tensor itself holds them, and the elements are 0, 1, 2, …
       output_size: the sum of the repeats. Where that is less, elements at the end are missing; where it is more, the
         last one comes oftener.
 
@@ -63,7 +63,13 @@ def repeat_interleave(
       Tensor([1, 1, 2, 2])
       >>> Tensor([1, 2]).repeat_interleave([1, 3])
       Tensor([1, 2, 2, 2])
+      >>> Tensor([1, 3]).repeat_interleave()
+      Tensor([0, 1, 1, 1])
     """
+    if repeats is None:
+        if x.ndim != 1 or dim is not None:
+            raise ValueError(f"repeat_interleave: repeats of shape {x.shape} alone, and dim {dim}; one axis is wanted")
+        return _repeated_each(iota(type(x), x.shape[0], dtypes.int64, x.device), x, 0, output_size)
     out = x.flatten() if dim is None else x
     axis = 0 if dim is None else x._axis(dim, "repeat_interleave")
     if isinstance(repeats, (list, tuple, Array)):

@@ -6,6 +6,7 @@ import math
 
 from tg_dtype import dtypes
 
+from ...array.reading import is_at_hand
 from ...ops.loss import checked, reduced
 from ...tensor import Tensor
 from .arranged import cross_entropy
@@ -101,7 +102,10 @@ def _check_lengths(given: Tensor | Sequence[int] | int, most: int, what: str, of
     Raises:
       ValueError: if one is negative or too large.
     """
-    known = [] if isinstance(given, Tensor) else [given] if isinstance(given, int) else list(given)
+    known = (
+        (given.reshape(-1).tolist() if is_at_hand(given) else [])
+        if isinstance(given, Tensor) else [given] if isinstance(given, int) else list(given)
+    )  # fmt: skip
     wrong = next((n for n in known if not 0 <= n <= most), None)
     if wrong is not None:
         raise ValueError(f"{what}: {wrong} of {most} {of}")
@@ -123,8 +127,8 @@ def ctc_loss(
       zero_infinity: 0 instead of infinity where there is no alignment.
 
     Raises:
-      ValueError: if the shapes do not fit, there is no such class ``blank`` or no such reduction, or a length that is
-        no tensor is beyond the steps or labels that there are.
+      ValueError: if the shapes do not fit, there is no such class ``blank`` or no such reduction, or a length is beyond
+        the steps or labels that there are: if it is known, in a list or in memory of the host. Else the loss is NaN.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -148,8 +152,11 @@ def ctc_loss(
     if ends.shape != (batch,) or counts.shape != (batch,):
         raise ValueError(f"{what}: lengths of shapes {ends.shape} and {counts.shape} for {batch} examples")
     _check_lengths(input_lengths, steps, f"{what}: input_lengths", "steps")
+    given = (ends >= 0) & (ends <= steps) & (counts >= 0)
     if targets.ndim == 1:
         begins = counts.cumsum(0) - counts
+        _check_lengths(target_lengths, int(targets.shape[0]), f"{what}: target_lengths", "labels")
+        given = given & (begins + counts <= int(targets.shape[0]))
         longest = max(1, int(counts.max().item()) if batch else 1)
         places = begins.unsqueeze(1) + Tensor.arange(longest, device=log_probs.device)
         places = places.minimum(max(0, int(targets.shape[0]) - 1))
@@ -157,6 +164,7 @@ def ctc_loss(
     if targets.ndim != 2 or targets.shape[0] != batch:
         raise ValueError(f"{what}: targets of shape {targets.shape} for {batch} examples")
     labels = int(targets.shape[1])
+    given = given & (counts <= labels)
     _check_lengths(target_lengths, labels, f"{what}: target_lengths", "labels")
     known = Tensor.arange(labels, device=log_probs.device) < counts.unsqueeze(1)
     inner = known.where(targets, blank).cast(dtypes.int32).unsqueeze(2)
@@ -178,6 +186,7 @@ def ctc_loss(
     last = place.eq(2 * counts.unsqueeze(1)) | place.eq(2 * counts.unsqueeze(1) - 1)
     loss = -last.where(alpha, _LOW).logsumexp(1)
     loss = (loss >= -_LOW / 2).where(0.0 if zero_infinity else math.inf, loss)
+    loss = given.where(loss, math.nan)
     if reduction == "mean":
         return (loss / counts.maximum(1).cast(loss.dtype)).mean()
     return reduced(loss, reduction)
