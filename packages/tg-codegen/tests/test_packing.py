@@ -13,7 +13,9 @@ from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
 from tg_codegen.plan.actions import apply
+from tg_codegen.plan.cpu.panels import panel_bytes, widest
 from tg_codegen.plan.cpu.planner import CPUPlanner, cpu_loops
+from tg_codegen.plan.cpu.thread_loops import part_for_each_thread
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -84,11 +86,11 @@ def test_what_windows_reach_counts_where_a_panel_is_packed() -> None:
     nest = lower(convolution(96, 40, 13, 20, 3))
     lanes = next(r for r in nest.roots.values() if r.var.name == "i0")
     load = next(n for n in nest.nodes() if n.op.name == "LOAD" and n.arg[0] == 1)
-    packer = CPUPlanner(apply(nest, [parse_loop("split(i0, 8, VECTOR)")]), target)
+    planner = CPUPlanner(apply(nest, [parse_loop("split(i0, 8, VECTOR)")]), target)
     reduced = [r for r in nest.roots.values() if r.reduce]
-    assert packer.panel_bytes(load, reduced) == 4 * 8 * 40 * 13 * 13
-    assert packer.panel_bytes(load, reduced[1:]) == 4 * 8 * 13 * 13
-    assert packer.widest(lanes, [load]) == (1 << 20) // (4 * 8 * 40 * 13 * 13)
+    assert panel_bytes(planner, load, reduced) == 4 * 8 * 40 * 13 * 13
+    assert panel_bytes(planner, load, reduced[1:]) == 4 * 8 * 13 * 13
+    assert widest(planner, lanes, [load]) == (1 << 20) // (4 * 8 * 40 * 13 * 13)
 
 
 @pytest.mark.parametrize(
@@ -127,9 +129,9 @@ def test_the_first_loop_of_as_many_iterations_as_there_are_threads_is_divided() 
     assert [a.extent for a in loops[:2]] == [4, 6] and len(loops) > 2
     for threads, left in ((4, loops[1:]), (6, [loops[0], *loops[2:]])):
         planner = CPUPlanner(nest, replace(CPU, threads=threads))
-        assert planner.divided(loops) == left
+        assert part_for_each_thread(planner, loops) == left
     planner = CPUPlanner(nest, replace(CPU, threads=3))
-    assert [a.extent for a in planner.divided(loops)] == [2, *(a.extent for a in loops[1:])]
+    assert [a.extent for a in part_for_each_thread(planner, loops)] == [2, *(a.extent for a in loops[1:])]
 
 
 @pytest.mark.parametrize(

@@ -47,14 +47,13 @@ class Planner(ABC):
 
     Attributes:
       contracted: whether a matrix instruction takes several terms at a time.
-      woven: whether it takes them from rows of the second operand that are not packed.
       evenly: whether to divide among threads a loop that gives them nearly equal shares, if there is one.
     """
 
     def __init__(self, nest: Nest, target: Target, matrices: bool = False, evenly: bool = False) -> None:
         self.nest, self.target, self.matrices, self.evenly = nest, target, matrices, evenly
         self.actions: list[LoopAction] = []
-        self.contracted = self.woven = False
+        self.contracted = False
         nodes = nest.nodes()
         self.loads = loads_of(nest)
         self.reductions = [n for n in nodes if n.op is NodeOp.REDUCE]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _SMALL = (7, 11, 13, 5, 3)  # odd radices whose pass is a sum in registers
 _LARGEST_MATRIX = 61  # the largest prime whose pass is a product with a matrix: beyond, a convolution is less work
-_BESIDE = 16  # numbers that a vector holds
+_WIDEST = 16  # floats of the widest vector that a processor has (AVX-512): fewer numbers side by side leave lanes empty
 _LEAST_MATRIX = 64  # shorter transforms are not worth a transposition
 
 
@@ -85,7 +85,7 @@ def dft(x: Pair, scale: float = 1.0) -> Pair:
     radices = factors(n)
     if not radices or 0 in x[0].shape:
         return x[0] * scale, x[1] * scale
-    if inner < _BESIDE and n >= _LEAST_MATRIX and len(radices) > 1:
+    if inner < _WIDEST and n >= _LEAST_MATRIX and len(radices) > 1:
         return _as_matrix(x, _halved(radices), scale)
     return _in_passes(x, radices, scale)
 

@@ -8,20 +8,25 @@ from math import gcd, prod
 
 from tg_shape import Variable, coefficient, upper
 
+from ...ir.matrix import MatrixInstruction
 from ...machine.target import Target
+from ...nest.matrix_products import instruction_for
 from ...nest.nest import Nest, Node, Root
 from ...nest.spec import Kind, NodeOp
 from ...nest.windows import overlapping
 from .. import unsigned_products, widened_rows
 from ..actions import LoopAction, Mark, Outermost, Pack, Split, apply
-from ..planner import UNEVEN, UNROLL_MAX, busiest, masked, power_below
+from ..planner import UNEVEN, UNROLL_MAX, Planner, busiest, masked, power_below
 from .conversions import gains, row_conversions
 from .elementwise import elementwise_tile
 from .interleaved import read_in_place
 from .lane_choice import LaneChoice
 from .lane_tiles import lane_tile
-from .packing import Packer
+from .packed_blocks import pack_both
+from .packing import pack_rows, pack_vectors
+from .panels import least_reads, resident, scattered, widest
 from .plan_cost import EVEN_GAIN, LANES_GAIN, plan_cycles
+from .reduction_pieces import pieces_of, reduce_in_pieces
 from .registers import FEW_ROWS, RegisterTile, SlidingWindow, best_tile
 from .row_tiles import evenly
 from .running import running
@@ -35,6 +40,7 @@ from .streaming import (
 )
 from .strips import strips
 from .unrolling import unrolled_terms
+from .window_tiles import window_tile
 
 BESIDE_ROWS = 6
 """Registers that a tile needs in addition to those of its rows: vectors being transposed, and a scalar."""
@@ -42,12 +48,13 @@ LONG_REDUCTION = 1024
 """Terms of a reduction from which on the cost of storing its results is negligible."""
 
 
-class CPUPlanner(Packer):
+class CPUPlanner(Planner):
     """Plans a kernel for a CPU.
 
     Attributes:
       wanted: the dimension that is to have the lanes of reductions; None to choose one.
       alike: the others that seemed about as good as the one that was chosen.
+      interleaved: whether a matrix instruction's second operand is interleaved in registers rather than packed.
     """
 
     def __init__(
@@ -56,6 +63,7 @@ class CPUPlanner(Packer):
         super().__init__(nest, target, matrices, evenly)
         self.wanted = wanted
         self.alike: list[Root] = []
+        self.interleaved = False
 
     def thread(self) -> None:
         """Divides the outermost serial output loop that is long enough among the threads; the longest if none is.
@@ -122,7 +130,7 @@ class CPUPlanner(Packer):
             inner = self.terms_left(body)
             strided = [n for n in vectors if self.lanes > 1 and coefficient(n.arg[1], lanes.var) not in (0, 1)
                        and self.along(n) is not None]
-            instruction = self.instruction(lanes) if self.matrices else None
+            instruction = self.vector_instruction(lanes) if self.matrices else None
             if instruction is not None:
                 reduced = next(r for r in self.nest.roots.values() if r.reduce)
                 self.contracted = self.cut(reduced.var, instruction.shape[2], Kind.CONTRACT)
@@ -134,18 +142,18 @@ class CPUPlanner(Packer):
                 self.cut(along.var, self.width(along), Kind.UNROLL)
             elif strided and len(reusing) > 1 and self.every_row(strided[0], reusing, wide):
                 return
-            elif (moving := self.window_tile(rows, lanes, vectors)) is not None and (
-                    pieces := self.pieces(rows, lanes, moving.results, body)):
+            elif (moving := window_tile(self, rows, lanes, vectors)) is not None and (
+                    pieces := pieces_of(self, rows, lanes, moving.results, body)):
                 last = [r for r in self.nest.roots.values() if r.reduce][-1]
                 self.cut(rows.var, moving.rows, Kind.UPCAST)
                 self.cut(moving.window.var, upper(moving.window.extent), Kind.UPCAST)
                 self.cut(last.var, moving.terms, Kind.UNROLL)
-                self.reduce_in_pieces(rows, lanes, moving.results, vectors, pieces)
+                reduce_in_pieces(self, rows, lanes, moving.results, vectors, pieces)
                 return
             else:
                 tile = best_tile(
                     upper(rows.extent), wide, self.target.registers, sums=len(self.reductions),
-                    widest=self.widest(lanes, vectors), window=self.shared_window(rows, body),
+                    widest=widest(self, lanes, vectors), window=self.shared_window(rows, body),
                     masked=any(masked(n, rows.var) for n in body),
                     turned=self.turned(rows, lanes, inner), lanes=self.width(lanes), copies=self.target.copies,
                     costs=self.target.cpu, folds=self.target.folds, packed_from=self.shared_from(lanes, vectors))
@@ -155,15 +163,15 @@ class CPUPlanner(Packer):
                     return
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 self.cut(lanes.var, tile.vectors, Kind.UPCAST)
-                if instruction is None and self.pack_both(rows, lanes, tile, body):
+                if instruction is None and pack_both(self, rows, lanes, tile, body):
                     return
-                pieces = self.pieces(rows, lanes, tile, body)
+                pieces = pieces_of(self, rows, lanes, tile, body)
                 if pieces is None:
-                    self.pack(lanes, vectors)
+                    self.interleaved = pack_vectors(self, lanes, vectors)
                     if instruction is not None:
-                        self.pack_rows(rows, reduced)
+                        pack_rows(self, rows, reduced)
                 else:
-                    self.reduce_in_pieces(rows, lanes, tile, vectors, pieces)
+                    reduce_in_pieces(self, rows, lanes, tile, vectors, pieces)
                     return
         else:
             by_rows = sums_by_rows(self.nest, lanes.var, self.target)
@@ -183,12 +191,26 @@ class CPUPlanner(Packer):
         if tile.unrolled:
             self.unroll_small(tile.rows * tile.vectors, tile.vectors)
 
+    def vector_instruction(self, lanes: Root) -> MatrixInstruction | None:
+        """The matrix instruction whose columns are the lanes; None if there is none.
+
+        The lanes are a loop of the nest already.
+        """
+        vector = next((a for a in self.nest.axes if a.kind is Kind.VECTOR and a.root is lanes.var), None)
+        reduced = [r for r in self.nest.roots.values() if r.reduce]
+        if vector is None or len(self.reductions) != 1 or len(reduced) != 1:
+            return None
+        found = instruction_for(self.reductions[0], lanes.var, None, self.target.matrices)
+        if found is None or found[0].shape[1] != vector.extent or upper(reduced[0].extent) < 2 * found[0].shape[2]:
+            return None
+        return found[0]
+
     def shared_from(self, lanes: Root, vectors: list[Node]) -> int:
         """Tiles of rows from which on packing a vector gains that can be read in place; 0 without such a choice."""
-        packed = None if self.contracted else next((n for n in vectors if self.scattered(n, lanes)), None)
-        if packed is None or coefficient(packed.arg[1], lanes.var) != 1 or not self.resident(packed):
+        packed = None if self.contracted else next((n for n in vectors if scattered(self, n, lanes)), None)
+        if packed is None or coefficient(packed.arg[1], lanes.var) != 1 or not resident(self, packed):
             return 0
-        return self.packed_from(packed)
+        return least_reads(self, packed)
 
     def every_row(self, strided: Node, reusing: list[Root], vectors: int) -> bool:
         """Puts all rows of several short dimensions in one tile; False where they do not fit.
@@ -261,9 +283,10 @@ class CPUPlanner(Packer):
 def cpu_loops(nest: Nest, target: Target) -> list[LoopAction]:
     """Actions for a nest on a target.
 
-    Matrix instructions take their second operand packed, or woven from rows: a plan with them that does neither is
-    refused. Where lanes along several dimensions cost about the same, each is planned, and what comes of it decides; so
-    it is where some threads would have much less to do than others.
+    Matrix instructions take their second operand packed, or interleaved in registers from rows: a plan with them that
+    does neither is refused. Where lanes along several dimensions cost about the same, each is planned, and the plan
+    with the fewest cycles is taken. Another one, which divides among threads more evenly, is compared with that where
+    some threads would have much less to do than others.
     """
     matrices = tuple(found for found in target.matrices if gains(found, target))
     target = target if matrices == target.matrices else replace(target, matrices=matrices)
@@ -273,7 +296,7 @@ def cpu_loops(nest: Nest, target: Target) -> list[LoopAction]:
             return [*actions, *operand_actions(apply(nest, actions), target)]
         planner = CPUPlanner(nest, target, matrices=True)
         actions = planner.planned()
-        packed = planner.woven or any(isinstance(a, Pack) for a in actions)
+        packed = planner.interleaved or any(isinstance(a, Pack) for a in actions)
         if packed and any(contracts(a) for a in actions):
             return [*actions, *operand_actions(planner.nest, target)]
     first = CPUPlanner(nest, target)

@@ -12,6 +12,17 @@ from dataclasses import dataclass
 
 from ...machine.target import Target
 
+ITEM_SIDES = (4, 8, 16)
+"""Work-items of a group along a side, to try: groups of 16 to 256."""
+ITEM_RESULTS = (1, 2, 4, 8)
+"""Results of a work-item along a side, to try: powers of two, of which a vector access reads whole rows."""
+WARP_SIDES = (1, 2, 4)
+"""Warps of a group along a side, to try: with four each way a group has 512 work-items of warps of 32."""
+WARP_ROWS = (1, 2, 4)
+"""Matrix instructions of a warp down its rows, to try."""
+WARP_COLUMNS = (1, 2, 4, 8)
+"""The same across its columns: an instruction has fewer columns than rows (PTX: 16 by 8), so that more are as wide."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupTile:
@@ -57,7 +68,7 @@ def item_tile(rows: int, columns: int, others: int, lanes: int, items: int, targ
     registers = min(target.registers, gpu.register_file // max(items, 1)) - gpu.own_registers
     options = [
         GroupTile(r, c, each, lanes * wide)
-        for r in (4, 8, 16) for c in (4, 8, 16) for each in (1, 2, 4, 8) for wide in (1, 2, 4, 8)
+        for r in ITEM_SIDES for c in ITEM_SIDES for each in ITEM_RESULTS for wide in ITEM_RESULTS
         if r * c <= items and lanes * wide <= gpu.item_columns
         and each * lanes * wide + each + lanes * wide <= registers
         and (each * r < 2 * rows and c * lanes * wide < 2 * columns)
@@ -88,7 +99,7 @@ def warp_tile(rows: int, columns: int, others: int, m: int, n: int, items: int, 
 
     options = [
         GroupTile(r, c, each, wide)
-        for r in (1, 2, 4) for c in (1, 2, 4) for each in (1, 2, 4) for wide in (1, 2, 4, 8)
+        for r in WARP_SIDES for c in WARP_SIDES for each in WARP_ROWS for wide in WARP_COLUMNS
         if r * c * target.warp <= items and each * wide <= gpu.warp_results
         and (r == each == 1 or r * each * m < 2 * rows) and (c == wide == 1 or c * wide * n < 2 * columns)
     ]
