@@ -134,11 +134,13 @@ _LINALG: dict[str, tuple[Written, ...]] = {
     "lu_unpack": call(SQUARE, np.array([2, 2, 3], np.int32)), "pca_lowrank": signs(ROWS, 3),
     "svd_lowrank": signs(ROWS, 3), "lu": call(SQUARE), "lu_factor": call(SQUARE), "lu_factor_ex": call(SQUARE),
     "lu_solve": call(SQUARE, np.array([2, 2, 3], np.int32), some(3, 2)), "matrix_exp": call(SQUARE / 4),
-    "matrix_norm": call(M), "matrix_power": call(SQUARE, 3), "matrix_rank": call(M),
-    "multi_dot": call([some(2, 3), some(3, 4), some(4, 2)]), "pinv": call(ROWS), "qr": signs(ROWS),
+    "matrix_norm": call(M), "matrix_power": call(SQUARE, 3), "matrix_rank": call(M), "matrix_transpose": call(M),
+    "multi_dot": call([some(2, 3), some(3, 4), some(4, 2)]), "outer": call(some(3), some(2, high=9)),
+    "pinv": call(ROWS), "qr": signs(ROWS),
     "slogdet": call(SQUARE), "solve": call(SQUARE, some(3, 2)), "solve_ex": call(SQUARE, some(3, 2)),
     "solve_triangular": call(LOWER, some(3, 2), upper=False), "svd": signs(ROWS, full_matrices=False),
-    "svdvals": call(ROWS), "tensorinv": call(SQUARE.reshape(3, 1, 3), 2) , "tensorsolve": call(SQUARE, some(3)),
+    "svdvals": call(ROWS), "tensordot": call(some(2, 3), some(3, 4), axes=1),
+    "tensorinv": call(SQUARE.reshape(3, 1, 3), 2), "tensorsolve": call(SQUARE, some(3)), "trace": call(M),
     "vecdot": call(M, some(2, 3, high=9)), "vector_norm": call(M),
 }  # fmt: skip
 _POLYNOMIALS = "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w " \

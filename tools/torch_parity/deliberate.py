@@ -115,13 +115,10 @@ SIGNATURES = [
     Reason(("nn.*",), r"generator has", "random numbers are a function of seed and call"),
     Reason(("nn.optim.*",), r"(foreach|capturable|differentiable|maximize) has to be named",
            "speed is the compiler's; and what stands behind that is named"),
-    Reason(("linalg.matrix_rank", "linalg.pinv"), r"(tol|rcond|hermitian) ",
-           "of older schemas; rtol and atol are there"),
     Reason(("linalg.svd*",), r"driver ", "there is one algorithm"),
     # other defaults
     Reason(("Tensor.amax", "Tensor.amin", "Tensor.roll"), r"dims? is \[\]", "no axes are all of them, and None here"),
     Reason(("Tensor.as_strided*",), r"storage_offset is None", "0, as of a tensor that is no view"),
-    Reason(("Tensor.cross",), r"dim is None", "the last axis, as numpy.cross and torch.linalg.cross have it"),
     Reason(("Tensor.histogram",), r"bins is 100", "numpy's 10"),
     Reason(("Tensor.nan_to_num*", "nn.functional.pad"), r"(nan|value) is None", "which is 0"),
     Reason(("Tensor.norm",), r"p is 'fro'", "which is 2"),

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tg_frontend.keywords import _HARMLESS, _IGNORED, reached
+from tg_frontend.spellings import HARMLESS, IGNORED, reached
 from tinytg import Tensor
 
 RECORD = Path(__file__).parents[2] / "tests" / "data" / "torch_signatures.json"
@@ -179,7 +179,7 @@ def _one(place: int | None, wanted: str, mine: str | None, theirs: Parameters, o
         yield f"{wanted} has to be named"
     default = theirs.defaults.get(wanted, ...)
     if mine is None:
-        if wanted not in _IGNORED and not (wanted in _HARMLESS and default in _HARMLESS[wanted]) and not ours.more:
+        if wanted not in IGNORED and not (wanted in HARMLESS and default in HARMLESS[wanted]) and not ours.more:
             yield f"{wanted} is not known"
     elif default is not ... and plain(default) != plain(ours.defaults.get(mine, ...)):
         yield f"{wanted} is {default!r}, here {ours.defaults.get(mine, ...)!r}"

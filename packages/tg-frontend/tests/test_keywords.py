@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tg_frontend import Tensor, nn
-from tg_frontend.keywords import SPELLINGS, other_names, public
+from tg_frontend.keywords import other_names, public
+from tg_frontend.spellings import SPELLINGS
 
 ALSO = other_names(Tensor)
 METHODS = sorted(

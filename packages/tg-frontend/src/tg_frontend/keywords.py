@@ -10,9 +10,10 @@ from __future__ import annotations
 from functools import update_wrapper
 from inspect import unwrap
 from threading import local
-from types import NoneType
 
 from tg_lazy.graph.origin import WRAPPERS
+
+from .spellings import CONVERTED, FIRST, IGNORED, REFUSED, SELF, SPELLINGS, VARIADIC, is_harmless, reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,85 +23,6 @@ if TYPE_CHECKING:
 
     C = TypeVar("C", bound=type)
 
-_AXES = ("axis", "dim", "axes", "dims")
-SPELLINGS: dict[str, tuple[str, ...]] = {
-    "axis": _AXES,
-    "dim": (*_AXES, "normalized_shape", "dimension"),
-    "dims": _AXES,
-    **{f"dim{number}": (f"axis{number}",) for number in range(3)},
-    "keepdim": ("keepdims",),
-    "min_": ("min", "a_min"),
-    "max_": ("max", "a_max"),
-    "correction": ("ddof",),
-    "sorted_": ("sorted",),
-    "x": ("other", "exponent", "input", "input1", "x1", "A", "anchor", "query", "logits"),
-    "w": ("other", "x", "mat2", "tensor"),
-    "y": ("other",),
-    "other": ("input2", "x2", "vec2"),
-    "a": ("input", "A"),
-    "b": ("B", "other"),
-    "factors": ("LU",),
-    "low": ("from_",),
-    "high": ("to",),
-    "rate": ("lambd",),
-    "function": ("hook",),
-    "lr": ("defaults",),
-    "Y": ("target", "y"),
-    "neg_slope": ("negative_slope",),
-    "sizes": ("unflattened_size", "split_size", "split_size_or_sections", "split_sizes", "indices_or_sections"),
-    "padding": ("pad", "pad_width"),
-    "shape": ("size",),
-    "size": ("output_size",),
-    "fill_value": ("value",),
-    "shifts": ("shift",),
-    "src": ("source", "value"),
-    "formula": ("equation", "pattern", "subscripts"),
-    "diagonal": ("k", "offset"),
-    "offset": ("diagonal", "k"),
-    "indices": ("index", "sections", "indices_or_sections", "tensor_indices_or_sections"),
-    "index": ("indices",),
-    "steps": ("num",),
-    "stop": ("end",),
-    "repeats": ("dims", "sizes"),
-    "sz": ("num_features",), "vocab_size": ("num_embeddings",), "embed_size": ("embedding_dim",),  # fmt: skip
-    "affine": ("elementwise_affine",),
-    "elementwise_affine": ("affine",),
-    "data": ("object",),
-    "interpolation": ("method",),
-}
-"""What other libraries call an argument, by what it is called here."""
-
-_CONVERTED: dict[str, tuple[tuple[str, ...], Callable[[Any], Sequence[Any]]]] = {
-    "unbiased": (("correction",), lambda value: (int(value),)),
-}
-"""Spellings whose value is written in another way here."""
-
-_HARMLESS: dict[str, tuple[object, ...]] = {
-    "out": (None,),
-    "inplace": (False,),
-    "pin_memory": (False, None),
-    "recompute_scale_factor": (False, None),
-    "size_average": (None,),
-    "reduce": (None,),
-    "max_norm": (None,),
-    "norm_type": (2, 2.0),
-    "scale_grad_by_freq": (False,),
-    "differentiable": (False,),
-    "out_dtype": (None,),
-    "in_order": (True,),
-    "generator": (None,),
-}
-"""Arguments of other libraries that say here what is so anyway, by their names, with those of their values that do."""
-_IGNORED = ("memory_format", "non_blocking", "compute_mode", "layout", "foreach", "fused", "capturable", "_stacklevel")
-"""Arguments of other libraries that are about speed alone, about what there is one of here, or about warnings."""
-_REFUSED = {
-    "generator": "one stream of random numbers serves a program: manual_seed(), get_rng_state(), set_rng_state()",
-    "out": "results are not written into another tensor; use its assign() with the result",
-    "inplace": "tensors are not changed by this; take what it returns",
-}
-
-_VARIADIC = ("shape", "size", "sizes", "dims", "dim", "axes", "axis", "repeats", "tensors", "operands")
-_SELF = ("input", "tensor", "tensors", "a")
 _TENSORS = ("A", "B", "Self", "Tensor")  # annotations
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool, int)}
 _EXPLAINED = (TypeError, ValueError, IndexError, OverflowError)
@@ -175,28 +97,6 @@ def _complex_among(values: Iterable[Any]) -> bool:
     return False
 
 
-def _is_harmless(name: str, value: object) -> bool:
-    """Whether an argument of another library says here what is so anyway."""
-    return isinstance(value, (bool, int, float, NoneType)) and value in _HARMLESS.get(name, ())
-
-
-def reached(given: str, names: Sequence[str], taken: Sequence[str] = ()) -> str | None:
-    """The argument that a spelling stands for, of those of a function.
-
-    Args:
-      given: the spelling.
-      names: what the function calls its arguments.
-      taken: those that were given already.
-
-    Example:
-      >>> reached("dim", ["x", "axis"]), reached("axes", ["shape"])
-      ('axis', None)
-    """
-    if given in names:
-        return given
-    return next((name for name in names if name not in taken and given in SPELLINGS.get(name, ())), None)
-
-
 def other_names(kind: type) -> dict[str, str]:
     """Public names of a class that are bound to what has another name there, each with that name.
 
@@ -222,6 +122,7 @@ class _Signature:
         count = code.co_argcount + code.co_kwonlyargcount
         self.function, self.owner, self.bound = function, owner, bound
         self.names = list(code.co_varnames[bound:count])
+        self.first = code.co_varnames[0] if count else ""
         self.positional = code.co_argcount
         self.star = code.co_varnames[count] if code.co_flags & 4 else None
         self.anything = bool(code.co_flags & 8)
@@ -259,18 +160,20 @@ class _Signature:
         taken = [*names[:filled], *(name for name in kwargs if name in names)]
         out: dict[str, Any] = {}
         for name, value in kwargs.items():
-            if not args and self.bound and name in _SELF and name not in names:
+            if not args and self.bound and name in SELF and name not in names:
                 args = (value,)
                 continue
-            if name not in names and (name in _IGNORED or _is_harmless(name, value)):
+            if name not in names and (name in IGNORED or is_harmless(name, value)):
                 continue
             known = self.respelled(name, taken)
-            if known is not None:
+            if known is None and not args and (name in FIRST or name == self.first):
+                args = (value,)
+            elif known is not None:
                 out[known] = value
                 taken.append(known)
-            elif name in _CONVERTED and all(part in names for part in _CONVERTED[name][0]):
-                out.update(zip(_CONVERTED[name][0], _CONVERTED[name][1](value), strict=True))
-            elif self.star is not None and name in _VARIADIC and len(args) <= self.positional:
+            elif name in CONVERTED and all(part in names for part in CONVERTED[name][0]):
+                out.update(zip(CONVERTED[name][0], CONVERTED[name][1](value), strict=True))
+            elif self.star is not None and name in VARIADIC and len(args) <= self.positional:
                 args = (*args, *(value if isinstance(value, (tuple, list)) else (value,)))
             else:
                 out[name] = value
@@ -282,8 +185,8 @@ class _Signature:
         if self.anything or not unknown:
             twice = next((name for name in kwargs if self.respelled(name) not in (None, name)), None)
             return twice and f"{label}() got {self.respelled(twice)!r} twice: {twice!r} is another name for it"
-        if unknown[0] in _REFUSED:
-            return f"{label}() takes no {unknown[0]!r}: {_REFUSED[unknown[0]]}"
+        if unknown[0] in REFUSED:
+            return f"{label}() takes no {unknown[0]!r}: {REFUSED[unknown[0]]}"
         from difflib import get_close_matches
 
         spelled = {name: name for name in self.names}

@@ -76,8 +76,8 @@ class Tensor(Array):
     full = constructor(ops.creation.full)
     zeros = constructor(ops.creation.zeros)
     ones = constructor(ops.creation.ones)
-    arange = constructor(ops.creation.arange)
-    linspace = constructor(ops.creation.linspace)
+    arange = constructor(ops.ranges.arange)
+    linspace = constructor(ops.ranges.linspace)
     scalar_tensor = constructor(ops.creation.scalar_tensor)
     eye = constructor(ops.creation.eye)
     full_like = ops.creation.full_like
@@ -86,7 +86,7 @@ class Tensor(Array):
     ones_like = ops.creation.ones_like
     empty_like = ops.creation.empty_like
     meshgrid = ops.creation.meshgrid
-    logspace = constructor(ops.creation.logspace)
+    logspace = constructor(ops.ranges.logspace)
     tril_indices = constructor(ops.creation.tril_indices)
     triu_indices = constructor(ops.creation.triu_indices)
     new = ops.new.new

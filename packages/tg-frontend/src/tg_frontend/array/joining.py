@@ -5,7 +5,8 @@ from __future__ import annotations
 from tg_dtype import least_upper_dtype
 
 from ..autograd.functions import Cat
-from .base import B, Base
+from ..host.coerce import to_dtype
+from .base import B, Base, DTypeLike
 from .casts import cast
 from .computing import copied
 from .ingest import value_of
@@ -15,10 +16,12 @@ from .operands import as_tensor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, TypeVar
+
+    D = TypeVar("D", int, int | None)
 
 
-def _listed(tensors: Any, others: Any, dim: int, what: str) -> tuple[Any, int]:
+def _listed(tensors: Any, others: Any, dim: D, what: str) -> tuple[Any, D | int]:
     """The tensors of ``Tensor.cat([a, b])``, where the list came as ``self``, and the axis, which may follow it.
 
     Raises:
@@ -35,12 +38,16 @@ def _listed(tensors: Any, others: Any, dim: int, what: str) -> tuple[Any, int]:
     return tensors, dim
 
 
-def cat(x: B, *others: Any, dim: int = 0) -> B:
+def cat(x: B, *others: Any, dim: int | None = 0, dtype: DTypeLike | None = None) -> B:
     """This tensor and ``others`` one after another along an axis. Also ``Tensor.cat(a, b, c, dim=0)``, or a list.
 
-    Tensors of shape (0,) are left out beside those of other shapes.
+    Tensors of shape (0,) are left out beside those of other shapes. With ``dim=None`` all elements are put in one axis,
+    as in numpy.
 
     After a list the axis may follow without its name: ``Tensor.cat([a, b], 1)``.
+
+    Args:
+      dtype: what the elements are cast to; where they all meet if None.
 
     Raises:
       ValueError: if sizes other than that of the axis, or devices, differ.
@@ -52,9 +59,12 @@ def cat(x: B, *others: Any, dim: int = 0) -> B:
     """
     if isinstance(x, (list, tuple)):
         tensors, dim = _listed(x, others, dim, "cat")
-        out: B = cat(tensors[0], *tensors[1:], dim=dim)
+        out: B = cat(tensors[0], *tensors[1:], dim=dim, dtype=dtype)
         return out
     parts: list[B] = [x, *(as_tensor(x, other, "cat") for other in others)]
+    if dim is None:
+        dim, parts = 0, [reshape(part, (-1,)) for part in parts]
+        x = parts[0]
     full = [part for part in parts if part.shape != (0,)] or parts[:1]
     if full[0].ndim != 1 and len(full) < len(parts):  # as PyTorch has it, nothing joins with tensors of any shape
         x, parts = full[0], [cast(part, least_upper_dtype(*(one.dtype for one in parts))) for part in full]
@@ -68,15 +78,15 @@ def cat(x: B, *others: Any, dim: int = 0) -> B:
             raise ValueError(f"cat: the shapes {shapes} do not join along axis {dim}")
         if part.device != x.device:
             raise ValueError(f"cat: tensors on {x.device} and {part.device}; use .to()")
-    dtype = least_upper_dtype(*(part.dtype for part in parts))
-    first, *rest = (cast(part, dtype) for part in parts)
+    kind = least_upper_dtype(*(part.dtype for part in parts)) if dtype is None else to_dtype(dtype)
+    first, *rest = (cast(part, kind) for part in parts)
     return first._apply(Cat(axis), *rest) if rest else copied(first)
 
 
-def stack(x: B, *others: Any, dim: int = 0) -> B:
+def stack(x: B, *others: Any, dim: int = 0, dtype: DTypeLike | None = None) -> B:
     """Tensors of one shape along a new axis. Also ``Tensor.stack(a, b, c, dim=0)``, or a list.
 
-    After a list the axis may follow without its name: ``Tensor.stack([a, b], -1)``.
+    After a list the axis may follow without its name: ``Tensor.stack([a, b], -1)``. ``dtype`` is as of :meth:`cat`.
 
     Raises:
       ValueError: if the shapes or devices differ.
@@ -89,13 +99,13 @@ def stack(x: B, *others: Any, dim: int = 0) -> B:
     """
     if isinstance(x, (list, tuple)):
         tensors, dim = _listed(x, others, dim, "stack")
-        out: B = stack(tensors[0], *tensors[1:], dim=dim)
+        out: B = stack(tensors[0], *tensors[1:], dim=dim, dtype=dtype)
         return out
     for other in others:
         if as_tensor(x, other, "stack").shape != x.shape:
             raise ValueError(f"stack: the shapes {x.shape} and {other.shape} differ")
     axis = x._axis(dim, "stack", extra=1)
-    return cat(unsqueeze(x, axis), *(unsqueeze(other, axis) for other in others), dim=axis)
+    return cat(unsqueeze(x, axis), *(unsqueeze(other, axis) for other in others), dim=axis, dtype=dtype)
 
 
 def split(x: B, sizes: int | Sequence[int], dim: int = 0) -> tuple[B, ...]:

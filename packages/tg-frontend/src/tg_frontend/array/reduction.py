@@ -6,7 +6,6 @@ from tg_dtype import DType, dtypes, sum_acc_dtype, sum_dtype
 from tg_lazy import Ops
 from tg_lazy.trackers import max_size
 from tg_shape import prod as size_of
-from tg_shape import sint
 
 from ..autograd.functions import Max, Neg, Prod, Sum
 from ..host.coerce import to_dtype
@@ -16,28 +15,37 @@ from .base import B, Base, DTypeLike
 from .bits import bitwise_and, bitwise_or, logical_not, lshift, rshift
 from .casts import cast, floating
 from .comparison import eq, ne
+from .counted import beginning, mask_of, only
 from .division import div
 from .gradients import detach
-from .movement import flatten, reshape
+from .movement import flatten, reshape, stretch
 from .operands import alu
-from .selection import maximum, minimum, where
+from .selection import maximum, minimum
+from .selection import where as chosen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     Axes = int | Sequence[int] | None
 
 
-def sum(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None) -> B:
+def sum(
+    x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None, *, where: Any = None,
+    initial: Any = None,
+) -> B:  # fmt: skip
     """The sum. Narrow floats are accumulated in float32 and rounded once; integers and bools give int64.
 
     Args:
       dtype: accumulate and return in this dtype instead.
+      where: bools that broadcast to the shape of ``x``: which elements count; all if None.
+      initial: a number that is added.
 
     Raises:
       IndexError: if an axis is out of range.
-      ValueError: if an axis is given twice.
+      ValueError: if an axis is given twice, or ``where`` has another shape.
+      TypeError: if ``where`` holds no bools, or ``initial`` is no number that the dtype has.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -46,9 +54,12 @@ def sum(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None 
       (Tensor(10.), Tensor([4., 6.]))
     """
     axes = axes_of(x, axis, "sum")
+    counted = only(x, where, 0, "sum")
     if dtype is not None:
-        return kept(cast(x, to_dtype(dtype))._apply(Sum(axes)), axes, keepdim)
-    return kept(cast(cast(x, _accumulator(x, axes))._apply(Sum(axes)), sum_dtype(x.dtype)), axes, keepdim)
+        out = cast(counted, to_dtype(dtype))._apply(Sum(axes))
+    else:
+        out = cast(cast(counted, _accumulator(x, axes))._apply(Sum(axes)), sum_dtype(x.dtype))
+    return kept(out if initial is None else add(out, beginning(out, initial, "sum")), axes, keepdim)
 
 
 def _accumulator(x: B, axes: tuple[int, ...]) -> DType:
@@ -60,8 +71,11 @@ def _accumulator(x: B, axes: tuple[int, ...]) -> DType:
     return narrow if count * most <= int(dtypes.max(narrow)) else sum_dtype(x.dtype)
 
 
-def prod(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None) -> B:
-    """The product, accumulated as :meth:`sum` is.
+def prod(
+    x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None, *, where: Any = None,
+    initial: Any = None,
+) -> B:  # fmt: skip
+    """The product, accumulated as :meth:`sum` is, whose arguments it takes; ``initial`` is one more factor.
 
     Raises:
       IndexError: if an axis is out of range.
@@ -74,19 +88,25 @@ def prod(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None
       Tensor([ 2., 12.])
     """
     axes = axes_of(x, axis, "prod")
-    if dtype is not None:
-        return kept(cast(x, to_dtype(dtype))._apply(Prod(axes)), axes, keepdim)
-    kind = sum_dtype(x.dtype)
-    accumulator = sum_acc_dtype(kind) if kind.kind == "float" else kind
-    return kept(cast(cast(x, accumulator)._apply(Prod(axes)), kind), axes, keepdim)
+    kind = sum_dtype(x.dtype) if dtype is None else to_dtype(dtype)
+    accumulator = sum_acc_dtype(kind) if kind.kind == "float" and dtype is None else kind
+    out = cast(cast(only(x, where, 1, "prod"), accumulator)._apply(Prod(axes)), kind)
+    return kept(out if initial is None else mul(out, beginning(out, initial, "prod")), axes, keepdim)
 
 
-def max(x: B, axis: Axes | B = None, keepdim: bool = False) -> B:
+def max(
+    x: B, axis: Axes | B = None, keepdim: bool = False, *, where: Any = None, initial: Any = None
+) -> B:
     """The maximum; NaN if there is one. Ties share the gradient evenly. With a tensor: :meth:`maximum`.
+
+    Args:
+      where: see :meth:`sum`; it wants an ``initial``, for where nothing counts.
+      initial: a number that is chosen from, too.
 
     Raises:
       ValueError: if there is nothing to choose from, or an axis is given twice.
       IndexError: if an axis is out of range.
+      TypeError: if ``where`` holds no bools, or ``initial`` is no number that the dtype has.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -97,16 +117,24 @@ def max(x: B, axis: Axes | B = None, keepdim: bool = False) -> B:
     if isinstance(axis, Base):
         return maximum(x, axis)
     axes = axes_of(x, axis, "max")
-    check_nonempty(x, axes, "max")
-    return kept(x._apply(Max(axes)), axes, keepdim)
+    x = _candidates(x, axes, where, initial, "max")
+    out = x._apply(Max(axes))
+    return kept(out if initial is None else maximum(out, beginning(out, initial, "max")), axes, keepdim)
 
 
-def min(x: B, axis: Axes | B = None, keepdim: bool = False) -> B:
+def min(
+    x: B, axis: Axes | B = None, keepdim: bool = False, *, where: Any = None, initial: Any = None
+) -> B:
     """The minimum; NaN if there is one. Ties share the gradient evenly. With a tensor: :meth:`minimum`.
+
+    Args:
+      where: see :meth:`sum`; it wants an ``initial``, for where nothing counts.
+      initial: a number that is chosen from, too.
 
     Raises:
       ValueError: if there is nothing to choose from, or an axis is given twice.
       IndexError: if an axis is out of range.
+      TypeError: if ``where`` holds no bools, or ``initial`` is no number that the dtype has.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -117,15 +145,30 @@ def min(x: B, axis: Axes | B = None, keepdim: bool = False) -> B:
     if isinstance(axis, Base):
         return minimum(x, axis)
     axes = axes_of(x, axis, "min")
-    check_nonempty(x, axes, "min")
+    x = _candidates(x, axes, where, initial, "min")
     if x.dtype.kind == "float":
-        return kept(x._apply(Neg())._apply(Max(axes))._apply(Neg()), axes, keepdim)
-    # ~x reverses the order of integers and of bools, and none is lost
-    return kept(alu(alu(x, Ops.NOT)._apply(Max(axes)), Ops.NOT), axes, keepdim)
+        out = x._apply(Neg())._apply(Max(axes))._apply(Neg())
+    else:  # ~x reverses the order of integers and of bools, and none is lost
+        out = alu(alu(x, Ops.NOT)._apply(Max(axes)), Ops.NOT)
+    return kept(out if initial is None else minimum(out, beginning(out, initial, "min")), axes, keepdim)
 
 
-def any(x: B, axis: Axes = None, keepdim: bool = False) -> B:
-    """Whether some element is not 0.
+def _candidates(x: B, axes: tuple[int, ...], where: Any, initial: Any, what: str) -> B:
+    """What an extreme is chosen from: elements that do not count are what it begins with.
+
+    Raises:
+      ValueError: if there may be nothing to choose from.
+    """
+    mask = mask_of(x, where, what)
+    if initial is None:
+        if mask is not None:
+            raise ValueError(f"{what}: where may leave nothing to choose from; give an initial value, too")
+        check_nonempty(x, axes, what)
+    return x if mask is None else chosen(mask, x, beginning(x, initial, what))
+
+
+def any(x: B, axis: Axes = None, keepdim: bool = False, *, where: Any = None) -> B:
+    """Whether some element is not 0, of those that count: see :meth:`sum` for ``where``.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -133,33 +176,42 @@ def any(x: B, axis: Axes = None, keepdim: bool = False) -> B:
       Tensor([False,  True])
     """
     axes = axes_of(x, axis, "any")
-    return kept(cast(x, dtypes.bool)._apply(Max(axes)), axes, keepdim)
+    return kept(only(cast(x, dtypes.bool), where, False, "any")._apply(Max(axes)), axes, keepdim)
 
 
-def all(x: B, axis: Axes = None, keepdim: bool = False) -> B:
-    """Whether every element is not 0.
+def all(x: B, axis: Axes = None, keepdim: bool = False, *, where: Any = None) -> B:
+    """Whether every element is not 0, of those that count: see :meth:`sum` for ``where``.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([[1, 2], [0, 3]]).all(axis=1)
       Tensor([ True, False])
     """
-    return logical_not(any(logical_not(x), axis, keepdim))
+    return logical_not(any(logical_not(x), axis, keepdim, where=where))
 
 
 _LOW = (1 << 32) - 1
 """The lower half of 64 bits."""
 
 
-def _count(x: B, axes: tuple[int, ...]) -> sint:
-    return size_of(x.shape[axis] for axis in axes)
+def count_along(x: B, axes: tuple[int, ...], where: Any, what: str) -> Any:
+    """How many elements count along axes: one number, or a tensor that keeps the axes if there is a mask."""
+    mask = mask_of(x, where, what)
+    return size_of(x.shape[axis] for axis in axes) if mask is None else sum(stretch(mask, x.shape), axes, True)
 
 
-def mean(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None) -> B:
+def mean(
+    x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None, *, where: Any = None
+) -> B:
     """The mean, of integers and bools as floats, whose sum is exact; NaN of nothing.
 
     Args:
       dtype: cast to this float dtype first.
+      where: bools that broadcast to the shape of ``x``: which elements count; all if None.
+
+    Raises:
+      TypeError: if the dtype is no float, or ``where`` holds no bools.
+      ValueError: if ``where`` has another shape.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -168,19 +220,20 @@ def mean(x: B, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None
       Tensor([2., 3.])
     """
     axes = axes_of(x, axis, "mean")
+    count = count_along(x, axes, where, "mean")
     if dtype is None and x.dtype.kind != "float":
-        return kept(_mean_of_integers(x, axes), axes, keepdim)
+        return kept(_mean_of_integers(only(x, where, 0, "mean"), axes, count), axes, keepdim)
     floats = x if dtype is None else cast(x, dtype)
     if floats.dtype.kind != "float":
         raise TypeError(f"mean: a mean of {floats.dtype.name} is no {floats.dtype.name}; give a float dtype")
-    wide = cast(floats, sum_acc_dtype(floats.dtype))
-    return kept(cast(div(wide._apply(Sum(axes)), _count(x, axes)), floats.dtype), axes, keepdim)
+    wide = cast(only(floats, where, 0, "mean"), sum_acc_dtype(floats.dtype))
+    return kept(cast(div(wide._apply(Sum(axes)), count), floats.dtype), axes, keepdim)
 
 
-def _mean_of_integers(x: B, axes: tuple[int, ...]) -> B:
+def _mean_of_integers(x: B, axes: tuple[int, ...], count: Any) -> B:
     """The sum is exact, as an integer; it is rounded once, beyond 64 bits twice, and then the quotient is."""
     kind = floating(x).dtype
-    wide, count = sum_acc_dtype(kind), _count(x, axes)
+    wide = sum_acc_dtype(kind)
     if x.dtype.itemsize < 8:
         total = cast(cast(x, _accumulator(x, axes))._apply(Sum(axes)), wide)
     else:  # 64 bits do not hold their sum: the sums of both halves do
@@ -189,7 +242,7 @@ def _mean_of_integers(x: B, axes: tuple[int, ...]) -> B:
         low = bitwise_and(low, _LOW)
         few = eq(high, cast(cast(high, dtypes.int32), dtypes.int64))
         whole = cast(bitwise_or(lshift(high, 32), low), wide)
-        total = where(few, whole, add(mul(cast(high, wide), float(1 << 32)), cast(low, wide)))
+        total = chosen(few, whole, add(mul(cast(high, wide), float(1 << 32)), cast(low, wide)))
     return cast(div(total, count), kind)
 
 
@@ -237,5 +290,5 @@ def _first_hit(x: B, axis: int, keepdim: bool, what: str) -> B:
         hit = bitwise_or(hit, ne(values, values))
     n = values.shape[axis]
     backward = sub(counter(values, axis), n, True)
-    found = sub(where(hit, backward, 0)._apply(Max((axis,))), n, True)
+    found = sub(chosen(hit, backward, 0)._apply(Max((axis,))), n, True)
     return reshape(found, ()) if x.ndim == 0 else kept(found, (axis,), keepdim)

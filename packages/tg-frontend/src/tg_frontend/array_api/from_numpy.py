@@ -108,6 +108,26 @@ def _renamed(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _counted(name: str) -> Callable[..., Any]:
+    """A reduction of floats that count, or that begins with a number."""
+
+    def call(a: Any, axis: Any = None, *, keepdims: bool = False, **kwargs: Any) -> Any:
+        if a.dtype.kind not in ("float", "complex"):
+            return NotImplemented
+        if name in ("std", "var"):
+            kwargs["correction"] = kwargs.pop("ddof", 0)
+        return getattr(a, name)(axis, keepdim=keepdims, **kwargs)
+
+    return call
+
+
+_COUNTED = {
+    f"numpy.{name}": _counted(name)
+    for name in "sum prod max min amax amin mean std var nansum nanmean".split()
+}  # fmt: skip
+"""Reductions that take ``where`` and ``initial``."""
+
+
 def _deviation(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: Any = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False) -> Any:
         numbers = a if dtype is None else a.cast(dtype)
@@ -221,7 +241,9 @@ def numpy_function(name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         _KNOWN.update(_handlers())
     known = _KNOWN.get(name)
     asked = {key: value for key, value in kwargs.items() if not (key in _IGNORED and value in _IGNORED[key])}
-    if known is None or asked.keys() & {"out", "where", "initial"}:
+    if asked.keys() & {"where", "initial"}:
+        known = _COUNTED.get(name)
+    if known is None or "out" in asked:
         return NotImplemented
     first = next(tensors_of([args, asked]), None)
     if first is None:  # of ``like``

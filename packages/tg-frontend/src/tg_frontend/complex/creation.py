@@ -7,6 +7,7 @@ import math
 from tg_dtype import dtypes, part_dtype
 
 from ..array.array import Array
+from ..array.shapes import args_to_tuple
 from ..host.coerce import to_dtype
 from ..ops.new import are_sizes
 from .parts import composed, is_complex, kept, plain_class
@@ -55,8 +56,9 @@ def full(
 
 
 def linspace(
-    cls: Any, start: Any, stop: Any, steps: int, device: Any = None, dtype: Any = None, requires_grad: Any = None
-) -> Any:
+    cls: Any, start: Any, stop: Any, steps: int = 50, device: Any = None, dtype: Any = None, requires_grad: Any = None,
+    *, endpoint: bool = True, axis: int = 0,
+) -> Any:  # fmt: skip
     kind = _kind(dtype) if dtype is not None else part_dtype(dtypes.from_py(1j))
     if kind is None:
         raise TypeError(f"linspace: complex bounds of {to_dtype(dtype).name}")
@@ -69,7 +71,9 @@ def linspace(
         (one.real, one.imag) if is_complex(one) or isinstance(one, complex) else (one, one.zeros_like()) for one in ends
     ]
     make = plain_class(cls).linspace
-    re, im = (make(first, last, steps, device, kind) for first, last in zip(*split, strict=True))
+    re, im = (
+        make(first, last, steps, device, kind, endpoint=endpoint, axis=axis) for first, last in zip(*split, strict=True)
+    )
     return _leaf(composed(re, im), requires_grad)
 
 
@@ -97,24 +101,28 @@ def like(name: str) -> Callable[..., Any]:
     """``zeros_like`` and others, whose dtype may be given."""
 
     def method(x: Any, dtype: Any = None, **kwargs: Any) -> Any:
-        wish = kwargs.pop("requires_grad", None)
+        wish, shape = kwargs.pop("requires_grad", None), kwargs.pop("shape", None)
         kind = x.dtype if dtype is None else to_dtype(dtype)
         if kind.kind != "complex":
             real: Array = x._parts[0] if is_complex(x) else x
-            return getattr(real, name)(dtype=kind, requires_grad=wish, **kwargs)
+            sized = {} if shape is None else {"shape": shape}
+            return getattr(real, name)(dtype=kind, requires_grad=wish, **kwargs, **sized)
         device = kwargs.pop("device", None) or x.device
         make = getattr(plain_class(x), name.removesuffix("_like"))
-        return make(*x.shape, dtype=kind, device=device, requires_grad=wish, **kwargs)
+        return make(*(x.shape if shape is None else args_to_tuple((shape,), name)), dtype=kind, device=device,
+                    requires_grad=wish, **kwargs)  # fmt: skip
 
     method.__name__ = name
     return method
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, device: Any = None, requires_grad: Any = None) -> Any:
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, device: Any = None, requires_grad: Any = None, *, shape: Any = None
+) -> Any:
     kind = to_dtype(dtype) if dtype is not None else x.dtype
     if kind.kind != "complex":
         raise TypeError(f"full_like: {fill_value} into a tensor of {kind.name}")
-    return full(type(x), x.shape, fill_value, device or x.device, kind, requires_grad)
+    return full(type(x), x.shape if shape is None else shape, fill_value, device or x.device, kind, requires_grad)
 
 
 def const_like(x: Any, fill_value: Any) -> Any:

@@ -42,10 +42,11 @@ def abs(z: Any) -> Any:
     return modulus(*z._parts)
 
 
-def angle(z: Any) -> Any:
+def angle(z: Any, deg: bool = False) -> Any:
     a, b = z._parts
     nothing = _nothing(a, b)
-    return nothing.where(b.detach().atan2(a.detach()), b.atan2(nothing.where(1.0, a)))
+    radians = nothing.where(b.detach().atan2(a.detach()), b.atan2(nothing.where(1.0, a)))
+    return radians * (180 / math.pi) if deg else radians
 
 
 def sgn(z: Any) -> Any:

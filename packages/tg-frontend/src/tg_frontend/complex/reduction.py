@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..array.axes import axes_of
+from ..array.counted import only
 from .arithmetic import eq, mul, sub
 from .componentwise import cast
 from .elementary import abs as modulus
@@ -17,14 +18,21 @@ def _cast(z: Any, dtype: Any) -> Any:
     return z if dtype is None else cast(z, dtype)
 
 
-def sum(z: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def sum(
+    z: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, *, where: Any = None, initial: Any = None
+) -> Any:
     z = _cast(z, dtype)
-    return composed(*(part.sum(axis, keepdim) for part in z._parts)) if is_complex(z) else z.sum(axis, keepdim)
+    if not is_complex(z):
+        return z.sum(axis, keepdim, where=where, initial=initial)
+    out = composed(*(part.sum(axis, keepdim, where=where) for part in z._parts))
+    return out if initial is None else out + initial
 
 
-def mean(z: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def mean(z: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, *, where: Any = None) -> Any:
     z = _cast(z, dtype)
-    return composed(*(part.mean(axis, keepdim) for part in z._parts)) if is_complex(z) else z.mean(axis, keepdim)
+    if not is_complex(z):
+        return z.mean(axis, keepdim, where=where)
+    return composed(*(part.mean(axis, keepdim, where=where) for part in z._parts))
 
 
 def cumsum(z: Any, axis: int = 0, dtype: Any = None) -> Any:
@@ -32,14 +40,17 @@ def cumsum(z: Any, axis: int = 0, dtype: Any = None) -> Any:
     return composed(*(part.cumsum(axis) for part in z._parts)) if is_complex(z) else z.cumsum(axis)
 
 
-def prod(z: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def prod(
+    z: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, *, where: Any = None, initial: Any = None
+) -> Any:
     z = _cast(z, dtype)
     if not is_complex(z):
-        return z.prod(axis, keepdim)
+        return z.prod(axis, keepdim, where=where, initial=initial)
     axes = axes_of(z, axis, "prod")
-    out = z
+    out = composed(*(only(part, where, one, "prod") for part, one in zip(z._parts, (1, 0), strict=True)))
     for one in axes:
         out = _prod_along(out, one)
+    out = out if initial is None else out * initial
     return out if keepdim else out.reshape(tuple(n for i, n in enumerate(out.shape) if i not in axes))
 
 
@@ -76,9 +87,11 @@ def cumprod(z: Any, axis: int = 0, dtype: Any = None) -> Any:
     return out
 
 
-def var(z: Any, *args: Any, **kwargs: Any) -> Any:
-    re, im = z._parts
-    return re.var(*args, **kwargs) + im.var(*args, **kwargs)
+def var(z: Any, *args: Any, mean: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
+    parts = _cast(z, dtype)._parts
+    means = (None, None) if mean is None else mean._parts if is_complex(mean) else (mean, mean * 0)
+    re, im = (part.var(*args, mean=one, **kwargs) for part, one in zip(parts, means, strict=True))
+    return re + im
 
 
 def std(z: Any, *args: Any, **kwargs: Any) -> Any:
@@ -97,12 +110,12 @@ def _not_zero(z: Any) -> Any:
     return eq(z, 0).logical_not()
 
 
-def any(z: Any, axis: Any = None, keepdim: bool = False) -> Any:
-    return _not_zero(z).any(axis, keepdim)
+def any(z: Any, axis: Any = None, keepdim: bool = False, *, where: Any = None) -> Any:
+    return _not_zero(z).any(axis, keepdim, where=where)
 
 
-def all(z: Any, axis: Any = None, keepdim: bool = False) -> Any:
-    return _not_zero(z).all(axis, keepdim)
+def all(z: Any, axis: Any = None, keepdim: bool = False, *, where: Any = None) -> Any:
+    return _not_zero(z).all(axis, keepdim, where=where)
 
 
 def count_nonzero(z: Any, *args: Any, **kwargs: Any) -> Any:
@@ -163,5 +176,8 @@ def allclose(t: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal
     return bool(isclose(t, other, rtol, atol, equal_nan).all().item())
 
 
-def equal(t: Any, other: Any) -> bool:
-    return t.shape == other.shape and bool(eq(t, other).all().item())
+def equal(t: Any, other: Any, equal_nan: bool = False) -> bool:
+    if t.shape != other.shape:
+        return False
+    same = eq(t, other)
+    return bool((same | (t.isnan() & other.isnan()) if equal_nan else same).all().item())

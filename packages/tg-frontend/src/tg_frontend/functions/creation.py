@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 
 def tensor(
-    data: Any, dtype: DTypeLike | None = None, device: str | None = None, requires_grad: bool | None = None
+    data: Any,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    requires_grad: bool | None = None,
+    *,
+    copy: bool = True,
+    ndmin: int = 0,
 ) -> Tensor:
     """A tensor of a copy of the data, which may be a tensor, too; that one's gradient does not go through it.
 
@@ -26,9 +32,11 @@ def tensor(
       dtype: a dtype, or its name; if not given, of numbers by kind, of arrays and tensors their own.
       device: where the elements live; if not given, the default device, of a tensor its own.
       requires_grad: see ``Tensor``.
+      copy: True: :func:`asarray` copies only where it has to.
+      ndmin: how many axes there are at least; those that are added stand in front.
 
     Raises:
-      ValueError: if lists are ragged.
+      ValueError: if lists are ragged, or without a copy.
       TypeError: if the data is something else.
 
     Example:
@@ -37,6 +45,12 @@ def tensor(
       Tensor([[1., 2.],
               [3., 4.]])
     """
+    if not copy:
+        raise ValueError("tensor: the data is copied; asarray(data, copy=False) shares it")
+    if ndmin:
+        made = tensor(data, dtype, device)
+        shaped = made.reshape([1] * max(ndmin - made.ndim, 0) + list(made.shape))
+        return shaped if requires_grad is None else shaped.requires_grad_(requires_grad)
     if isinstance(data, Tensor):
         return data.detach().new_tensor(data, device=device, dtype=dtype, requires_grad=requires_grad)
     return Tensor(data, device=device, dtype=dtype, requires_grad=requires_grad)
@@ -240,8 +254,13 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     return Tensor.ones(N, N if M is None else M, dtype=dtype).tril(k)
 
 
-def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """The place of each element along each axis: shape (len(dimensions), *dimensions).
+
+    Args:
+      dimensions: sizes of the axes.
+      dtype: of the places; the default integer if not given.
+      sparse: a tuple instead, of the places along each axis, where the others have the size 1.
 
     Raises:
       ValueError: if a size is negative.
@@ -257,11 +276,14 @@ def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None) -> Tensor
     """
     kind = dtypes.default_int if dtype is None else to_dtype(dtype)
     shape = tuple(dimensions)
-    if not shape:
-        return Tensor.zeros(0, dtype=kind)
-    places = [Tensor.arange(n, dtype=kind).reshape([-1 if i == axis else 1 for i in range(len(shape))]).expand(*shape)
+    places = [Tensor.arange(n, dtype=kind).reshape([-1 if i == axis else 1 for i in range(len(shape))])
               for axis, n in enumerate(shape)]  # fmt: skip
-    return places[0].stack(*places[1:])
+    if sparse:
+        return tuple(places)
+    if not places:
+        return Tensor.zeros(0, dtype=kind)
+    full = [one.expand(*shape) for one in places]
+    return full[0].stack(*full[1:])
 
 
 def fromfunction(
@@ -287,18 +309,20 @@ def fromfunction(
 
 
 def geomspace(
-    start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
 ) -> Tensor:
     """Numbers from one to another, each a fixed multiple of the one before: shape (num,).
 
     Args:
-      start: the first one.
+      start: the first one; or a tensor, and so is ``stop``: the result has the axis of numbers, and those of both.
       stop: the last one, or where the next would be.
       num: how many.
       endpoint: whether ``stop`` is the last one.
       dtype: of the elements; the default float if not given.
+      axis: where the axis of numbers stands.
 
     Raises:
+      IndexError: if the axis is out of range.
       ValueError: if one of the bounds is 0, or they have two signs; if fewer than none are wanted.
 
     Example:
@@ -306,6 +330,12 @@ def geomspace(
       >>> geomspace(1.0, 1000.0, num=4)
       Tensor([   1.,   10.,  100., 1000.])
     """
+    if not isinstance(start, (int, float)) or not isinstance(stop, (int, float)):
+        first = start if isinstance(start, Tensor) else Tensor(start)
+        ratios = Tensor.linspace(0.0, (stop / first).cast(dtypes.float64).log(), num, dtype=dtypes.float64,
+                                 endpoint=endpoint).exp()  # fmt: skip
+        found = first.cast(dtypes.float64) * ratios
+        return found.cast(dtypes.default_float if dtype is None else to_dtype(dtype)).movedim(0, axis)
     if start * stop <= 0:
         raise ValueError(f"geomspace: from {start} to {stop} no multiple leads through numbers of one sign")
     if num < 0:
@@ -315,4 +345,4 @@ def geomspace(
     values = [start * ratio**i for i in range(num)]
     if endpoint and num > 1:
         values[-1] = stop
-    return Tensor([float(value) for value in values], dtype=dtypes.float64).cast(kind)
+    return Tensor([float(value) for value in values], dtype=dtypes.float64).cast(kind).movedim(0, axis)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from math import prod
 
+from ..array.axes import axes_of
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+    from ..array.reduction import Axes
 
 
 def _along(x: Tensor, axis: int | None, what: str) -> tuple[Tensor, int, int]:
@@ -185,15 +188,17 @@ def resize(x: Tensor, new_shape: int | Sequence[int]) -> Tensor:
     return x.flatten().repeat(-(-wanted // there))[:wanted].reshape(shape)
 
 
-def trim_zeros(x: Tensor, trim: str = "fb") -> Tensor:
-    """Without zeros at the ends, along all axes: the elements are computed now.
+def trim_zeros(x: Tensor, trim: str = "fb", axis: Axes = None) -> Tensor:
+    """Without zeros at the ends, along all axes or some: the elements are computed now.
 
     Args:
       x: the elements.
       trim: ``"f"`` for those in front, ``"b"`` for those behind, ``"fb"`` for both.
+      axis: one, several, or all if None.
 
     Raises:
       ValueError: if it is something else.
+      IndexError: if an axis is out of range.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -206,9 +211,13 @@ def trim_zeros(x: Tensor, trim: str = "fb") -> Tensor:
         raise ValueError(f"trim_zeros: 'f', 'b' or 'fb' is wanted, got {trim!r}")
     some = x.ne(0)
     parts = []
-    for axis, size in enumerate(x._ints()):
-        others = [other for other in range(x.ndim) if other != axis]
-        there = [place for place, held in enumerate((some.any(others) if others else some).tolist()) if held]
+    trimmed = axes_of(x, axis, "trim_zeros")
+    for place, size in enumerate(x._ints()):
+        if place not in trimmed:
+            parts.append((0, size))
+            continue
+        others = [other for other in range(x.ndim) if other != place]
+        there = [at for at, held in enumerate((some.any(others) if others else some).tolist()) if held]
         first, last = (there[0], there[-1] + 1) if there else (size, size) if "f" in ends else (0, 0)
         parts.append((first if "f" in ends else 0, last if "b" in ends else size))
     return x.shrink(parts)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from ..tensor import Tensor
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def intersect1d(a: Tensor, b: Tensor) -> Tensor:
+
+def intersect1d(a: Tensor, b: Tensor, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The elements that both have.
+
+    Args:
+      assume_unique: see :func:`setdiff1d`; it makes no difference here.
+      return_indices: also where either has them first.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -16,7 +24,8 @@ def intersect1d(a: Tensor, b: Tensor) -> Tensor:
     """
     a, b = _meet(a, b)
     found = _once(a)
-    return found.masked_select(found.isin(b))
+    both = found.masked_select(found.isin(b))
+    return (both, *(_first(both, one) for one in (a, b))) if return_indices else both
 
 
 def union1d(a: Tensor, b: Tensor) -> Tensor:
@@ -32,8 +41,11 @@ def union1d(a: Tensor, b: Tensor) -> Tensor:
     return _once(a.cat(b))
 
 
-def setdiff1d(a: Tensor, b: Tensor) -> Tensor:
+def setdiff1d(a: Tensor, b: Tensor, assume_unique: bool = False) -> Tensor:
     """The elements of the first that the second has not.
+
+    Args:
+      assume_unique: no tensor has an element twice: the result is in the order of the first, and not sorted.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -42,12 +54,15 @@ def setdiff1d(a: Tensor, b: Tensor) -> Tensor:
       Tensor([1, 2])
     """
     a, b = _meet(a, b)
-    found = _once(a)
+    found = a if assume_unique else _once(a)
     return found.masked_select(found.isin(b, invert=True))
 
 
-def setxor1d(a: Tensor, b: Tensor) -> Tensor:
+def setxor1d(a: Tensor, b: Tensor, assume_unique: bool = False) -> Tensor:
     """The elements that only one of both has.
+
+    Args:
+      assume_unique: see :func:`setdiff1d`; it makes no difference here.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -56,6 +71,12 @@ def setxor1d(a: Tensor, b: Tensor) -> Tensor:
       Tensor([1, 5])
     """
     return _once(setdiff1d(a, b).cat(setdiff1d(b, a)))
+
+
+def _first(elements: Tensor, x: Tensor) -> Tensor:
+    """Where elements are in a tensor for the first time, which has all of them."""
+    values, places = x.sort()
+    return places[values.searchsorted(elements)]
 
 
 def _once(x: Tensor) -> Tensor:

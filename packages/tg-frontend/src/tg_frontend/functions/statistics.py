@@ -6,6 +6,7 @@ import math
 
 from tg_dtype import dtypes, sum_dtype
 
+from ..array.counted import mask_of
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -13,13 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from ..array.base import DTypeLike
     from ..array.reduction import Axes
     from ..ops.order_statistics import Interpolation
 
 
 def percentile(
-    x: Tensor, q: Any, axis: int | None = None, *, keepdim: bool = False, interpolation: Interpolation = "linear"
-) -> Tensor:
+    x: Tensor, q: Any, axis: int | None = None, *, keepdim: bool = False, interpolation: Interpolation = "linear",
+    weights: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The values below which q of 100 elements lie; see ``Tensor.quantile``.
 
     Args:
@@ -28,6 +31,7 @@ def percentile(
       axis: along which one; all elements if None.
       keepdim: whether the axis stays, with size 1.
       interpolation: what is taken between two elements.
+      weights: of the elements; by the method ``inverted_cdf`` alone.
 
     Raises:
       ValueError: if q is out of range.
@@ -38,12 +42,13 @@ def percentile(
       >>> percentile(Tensor([1.0, 2.0, 3.0, 5.0]), 50)
       Tensor(2.5)
     """
-    return x.quantile(_of_one(q), axis, keepdim, interpolation)
+    return x.quantile(_of_one(q), axis, keepdim, interpolation, weights=weights)
 
 
 def nanpercentile(
-    x: Tensor, q: Any, axis: int | None = None, *, keepdim: bool = False, interpolation: Interpolation = "linear"
-) -> Tensor:
+    x: Tensor, q: Any, axis: int | None = None, *, keepdim: bool = False, interpolation: Interpolation = "linear",
+    weights: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """:func:`percentile`, with NaN left out.
 
     Raises:
@@ -55,7 +60,7 @@ def nanpercentile(
       >>> nanpercentile(Tensor([1.0, 2.0, float("nan"), 5.0]), 50)
       Tensor(2.)
     """
-    return x.nanquantile(_of_one(q), axis, keepdim, interpolation)
+    return x.nanquantile(_of_one(q), axis, keepdim, interpolation, weights=weights)
 
 
 def _of_one(q: Any) -> Any:
@@ -112,17 +117,24 @@ def average(
     return (mean, total) if returned else mean
 
 
-def _extreme(x: Tensor, axis: Axes, keepdim: bool, greatest: bool) -> Tensor:
-    if x.dtype.kind != "float":
-        return x.amax(axis, keepdim) if greatest else x.amin(axis, keepdim)
-    nothing = x.isnan()
-    filled = nothing.where(-math.inf if greatest else math.inf, x)
-    found = filled.amax(axis, keepdim) if greatest else filled.amin(axis, keepdim)
+def _extreme(
+    x: Tensor, axis: Axes, keepdim: bool, greatest: bool, where: Any = None, initial: Any = None
+) -> Tensor:
+    nothing = x.isnan() if x.dtype.kind == "float" else None
+    filled = x if nothing is None else nothing.where(-math.inf if greatest else math.inf, x)
+    reduced = Tensor.amax if greatest else Tensor.amin
+    found = reduced(filled, axis, keepdim, where=where, initial=initial)
+    if nothing is None or initial is not None:
+        return found
     return nothing.all(axis, keepdim).where(math.nan, found)
 
 
-def nanmax(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+def nanmax(
+    x: Tensor, axis: Axes = None, keepdim: bool = False, *, where: Any = None, initial: Any = None
+) -> Tensor:
     """The greatest element, with NaN left out; NaN where there is nothing else.
+
+    The arguments are those of ``Tensor.max``.
 
     Raises:
       IndexError: if an axis is out of range.
@@ -133,11 +145,15 @@ def nanmax(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
       >>> nanmax(Tensor([1.0, float("nan"), 3.0]))
       Tensor(3.)
     """
-    return _extreme(x, axis, keepdim, True)
+    return _extreme(x, axis, keepdim, True, where, initial)
 
 
-def nanmin(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+def nanmin(
+    x: Tensor, axis: Axes = None, keepdim: bool = False, *, where: Any = None, initial: Any = None
+) -> Tensor:
     """The least element, with NaN left out; NaN where there is nothing else.
+
+    The arguments are those of ``Tensor.max``.
 
     Raises:
       IndexError: if an axis is out of range.
@@ -148,7 +164,7 @@ def nanmin(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
       >>> nanmin(Tensor([1.0, float("nan"), 3.0]))
       Tensor(1.)
     """
-    return _extreme(x, axis, keepdim, False)
+    return _extreme(x, axis, keepdim, False, where, initial)
 
 
 def _place(x: Tensor, axis: int | None, keepdim: bool, greatest: bool) -> Tensor:
@@ -206,8 +222,11 @@ def _without(x: Tensor, value: float) -> Tensor:
     return x.isnan().where(value, x) if x.dtype.kind == "float" else x
 
 
-def nanprod(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
-    """The product, with NaN left out.
+def nanprod(
+    x: Tensor, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None, *, where: Any = None,
+    initial: Any = None,
+) -> Tensor:  # fmt: skip
+    """The product, with NaN left out; the arguments are those of ``Tensor.prod``.
 
     Raises:
       IndexError: if an axis is out of range.
@@ -218,10 +237,13 @@ def nanprod(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
       >>> nanprod(Tensor([2.0, float("nan"), 3.0]))
       Tensor(6.)
     """
-    return _without(x, 1).prod(axis, keepdim)
+    return _without(x, 1).prod(axis, keepdim, dtype, where=where, initial=initial)
 
 
-def nanvar(x: Tensor, axis: Axes = None, *, correction: float = 0, keepdim: bool = False) -> Tensor:
+def nanvar(
+    x: Tensor, axis: Axes = None, *, correction: float = 0, keepdim: bool = False, dtype: DTypeLike | None = None,
+    where: Any = None, mean: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The variance, with NaN left out; NaN where nothing is left to divide by.
 
     Args:
@@ -229,6 +251,7 @@ def nanvar(x: Tensor, axis: Axes = None, *, correction: float = 0, keepdim: bool
       axis: along which ones; all elements if None.
       correction: the sum of squares is divided by the number of elements minus this; numpy's ``ddof``.
       keepdim: whether the axes stay, with size 1.
+      dtype: and ``where`` and ``mean``: as of ``Tensor.var``.
 
     Raises:
       IndexError: if an axis is out of range.
@@ -239,19 +262,20 @@ def nanvar(x: Tensor, axis: Axes = None, *, correction: float = 0, keepdim: bool
       >>> nanvar(Tensor([1.0, float("nan"), 3.0]))
       Tensor(1.)
     """
-    if x.dtype.kind != "float":
-        return x.var(axis, keepdim=keepdim, correction=correction)
-    there = x.isnan().logical_not()
-    count = there.cast(x.dtype).sum(axis, True)
-    mean = _without(x, 0).sum(axis, True) / count
-    squares = there.where((there.where(x, 0) - mean).square(), 0).sum(axis, True)
-    left = count - correction
-    out = (left > 0).where(squares / left, math.nan)
-    return out if keepdim else out.reshape(x.amax(axis).shape)
+    counted = mask_of(x, where, "nanvar")
+    floats = x if dtype is None else x.cast(dtype)
+    if floats.dtype.kind == "float":
+        there = floats.isnan().logical_not()
+        counted = there if counted is None else there & counted
+    out = floats.var(axis, keepdim=keepdim, correction=correction, where=counted, mean=mean)
+    return out if counted is None else out.isfinite().where(out, math.nan)
 
 
-def nanstd(x: Tensor, axis: Axes = None, *, correction: float = 0, keepdim: bool = False) -> Tensor:
-    """The square root of :func:`nanvar`.
+def nanstd(
+    x: Tensor, axis: Axes = None, *, correction: float = 0, keepdim: bool = False, dtype: DTypeLike | None = None,
+    where: Any = None, mean: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The square root of :func:`nanvar`, whose arguments it takes.
 
     Raises:
       IndexError: if an axis is out of range.
@@ -262,10 +286,10 @@ def nanstd(x: Tensor, axis: Axes = None, *, correction: float = 0, keepdim: bool
       >>> nanstd(Tensor([1.0, float("nan"), 5.0]))
       Tensor(2.)
     """
-    return nanvar(x, axis, correction=correction, keepdim=keepdim).sqrt()
+    return nanvar(x, axis, correction=correction, keepdim=keepdim, dtype=dtype, where=where, mean=mean).sqrt()
 
 
-def nancumsum(x: Tensor, axis: int | None = None) -> Tensor:
+def nancumsum(x: Tensor, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Running sums, with NaN taken as 0; of all elements, row by row, if ``axis`` is None.
 
     Raises:
@@ -278,10 +302,10 @@ def nancumsum(x: Tensor, axis: int | None = None) -> Tensor:
       Tensor([1., 1., 4.])
     """
     kept = _without(x, 0)
-    return kept.flatten().cumsum(0) if axis is None else kept.cumsum(axis)
+    return kept.flatten().cumsum(0, dtype) if axis is None else kept.cumsum(axis, dtype)
 
 
-def nancumprod(x: Tensor, axis: int | None = None) -> Tensor:
+def nancumprod(x: Tensor, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Running products, with NaN taken as 1; of all elements, row by row, if ``axis`` is None.
 
     Raises:
@@ -294,7 +318,7 @@ def nancumprod(x: Tensor, axis: int | None = None) -> Tensor:
       Tensor([2., 2., 6.])
     """
     kept = _without(x, 1)
-    return kept.flatten().cumprod(0) if axis is None else kept.cumprod(axis)
+    return kept.flatten().cumprod(0, dtype) if axis is None else kept.cumprod(axis, dtype)
 
 
 def histogram2d(

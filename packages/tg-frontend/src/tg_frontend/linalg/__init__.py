@@ -10,6 +10,7 @@ from ..ops.autocast import adapted_names
 from . import methods
 from .checked import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
 from .cholesky import cholesky, cholesky_inverse, cholesky_solve
+from .contractions import matrix_transpose, outer, tensordot, trace
 from .elimination import det, inv, lu, lu_factor, lu_solve, lu_unpack, slogdet, solve
 from .general import eig, eigvals
 from .ldl import ldl_factor, ldl_factor_ex, ldl_solve
@@ -68,8 +69,10 @@ __all__ = [
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
+    "matrix_transpose",
     "multi_dot",
     "norm",
+    "outer",
     "pca_lowrank",
     "pinv",
     "qr",
@@ -80,8 +83,10 @@ __all__ = [
     "svd",
     "svd_lowrank",
     "svdvals",
+    "tensordot",
     "tensorinv",
     "tensorsolve",
+    "trace",
     "vander",
     "vecdot",
     "vector_norm",

@@ -160,12 +160,13 @@ def _tolerance(s: Tensor, atol: float | None, rtol: float | None, m: int, n: int
 
 
 def matrix_rank(
-    a: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
+    a: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
     """How many singular values are above a tolerance: the greater of ``atol`` and ``rtol`` times the greatest of them.
 
     Args:
       a: shape (…, m, n).
+      tol: numpy's and older PyTorch's word for an ``atol`` beside which no ``rtol`` is computed.
       rtol: the greater of m and n times the dtype's epsilon if neither is given.
       hermitian: whether the matrices are symmetric: eigenvalues are used, and the lower triangle alone is read.
 
@@ -183,6 +184,10 @@ def matrix_rank(
     if 0 in (m, n):
         return Tensor.zeros(*a._ints()[:-2], dtype=dtypes.int64, device=a.device)
     s = eigvalsh(a).abs() if hermitian else svdvals(a)
+    if tol is not None:
+        if atol is not None or rtol is not None:
+            raise ValueError("matrix_rank: tol stands for atol and rtol; give either")
+        atol, rtol = tol, 0.0
     return (s > _tolerance(s, atol, rtol, m, n)).sum(-1)
 
 
@@ -223,12 +228,14 @@ class _Mirrored(Function):
 
 
 def pinv(
-    a: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False
-) -> Tensor:
+    a: Tensor, rcond: float | None = None, hermitian: bool = False, *, atol: float | None = None,
+    rtol: float | None = None,
+) -> Tensor:  # fmt: skip
     """The pseudo-inverses of Moore and Penrose; singular values below a tolerance count as 0.
 
     Args:
       a: shape (…, m, n).
+      rcond: another name for ``rtol``.
       rtol: times the greatest singular value; the greater of m and n times the dtype's epsilon if neither is given.
       hermitian: whether the matrices are symmetric, of which the lower triangle alone is read then.
 
@@ -242,6 +249,10 @@ def pinv(
       Tensor([[0.12, 0.16]])
     """
     check_matrix(a, "pinv", square=hermitian)
+    if rcond is not None:
+        if rtol is not None:
+            raise ValueError("pinv: rcond is another name for rtol; give either")
+        rtol = rcond
     if 0 in a._ints():
         return adjoint(a).contiguous()
     if hermitian:

@@ -8,7 +8,7 @@ Source: Golub and Van Loan, "Matrix Computations", 4th edition, sections 8.3.1, 
 from __future__ import annotations
 
 from math import nan
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
@@ -247,7 +247,13 @@ def _decomposed(a: Tensor) -> tuple[Tensor, Tensor, Tensor, bool]:
     return u, s, v, wide
 
 
-def svd(a: Tensor, full_matrices: bool = True) -> SVD:
+@overload
+def svd(a: Tensor, full_matrices: bool = True, *, hermitian: bool = False) -> SVD: ...
+@overload
+def svd(
+    a: Tensor, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> SVD | Tensor: ...
+def svd(a: Tensor, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> SVD | Tensor:
     """Orthonormal columns U, descending singular values S, and orthonormal rows Vh with a = U @ diag(S) @ Vh.
 
     Where singular values are equal, no gradient is known through U and Vh (it is NaN or infinite); nor is one that
@@ -256,6 +262,8 @@ def svd(a: Tensor, full_matrices: bool = True) -> SVD:
     Args:
       a: shape (…, m, n).
       full_matrices: U and Vh are square, completed to a basis by any vectors, through which no gradient flows.
+      compute_uv: if False, singular values alone are given: see :func:`svdvals`.
+      hermitian: whether the matrices are symmetric, of which the lower triangle alone is read then.
 
     Raises:
       ValueError: if there is no matrix.
@@ -266,7 +274,11 @@ def svd(a: Tensor, full_matrices: bool = True) -> SVD:
       >>> linalg.svd(Tensor([[0.0, 2.0], [1.0, 0.0]])).S.round(4)
       Tensor([2., 1.])
     """
-    check_matrix(a, "svd")
+    check_matrix(a, "svd", square=hermitian)
+    if hermitian:
+        a = mirrored(a)
+    if not compute_uv:
+        return svdvals(a)
     m, n = a._ints()[-2:]
     if 0 in a._ints():
         lead, least = a._ints()[:-2], min(m, n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspect import Parameter, Signature, signature
 
-from ..keywords import reached
+from ..spellings import reached
 from .describing import settings_of, shows
 from .functional.ordered import ADDED, extras
 from .module import Module

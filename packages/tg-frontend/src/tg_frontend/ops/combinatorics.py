@@ -9,8 +9,9 @@ from tg_dtype import dtypes
 
 from ..array.array import A
 from ..array.joining import stack
-from .creation import arange, meshgrid
+from .creation import meshgrid
 from .indexing import __getitem__ as at_index
+from .ranges import arange
 
 
 def combinations(x: A, r: int = 2, with_replacement: bool = False) -> A:

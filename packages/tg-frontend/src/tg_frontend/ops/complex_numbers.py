@@ -164,8 +164,11 @@ def resolve_neg(x: A) -> A:
     return x
 
 
-def angle(x: A) -> A:
+def angle(x: A, deg: bool = False) -> A:
     """The angle in radians, from -pi to pi: of real numbers 0, or pi below 0.
+
+    Args:
+      deg: in degrees.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -175,7 +178,7 @@ def angle(x: A) -> A:
       Tensor([0.    , 3.1416])
     """
     floats = x if x.dtype.kind == "float" else x.cast(dtypes.default_float)
-    turned = where(floats < 0, full_like(floats, math.pi), full_like(floats, 0))
+    turned = where(floats < 0, full_like(floats, 180.0 if deg else math.pi), full_like(floats, 0))
     return where(floats != floats, floats, turned)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..array.array import A
+from ..array.base import DTypeLike
 from ..array.ingest import value_of
 from ..array.joining import cat, split
 from ..array.operands import common_dtype
@@ -19,14 +20,17 @@ def _parts(x: Any, others: tuple[Any, ...], raised: Callable[[Any], Any]) -> lis
     return [raised(t) for t in (x if isinstance(x, (list, tuple)) and not others else (x, *others))]
 
 
-def _joined(parts: list[Any], dim: int, what: str) -> Any:
+def _joined(parts: list[Any], dim: int, what: str, dtype: DTypeLike | None = None) -> Any:
     if not parts:
         raise ValueError(f"{what}: at least one tensor is wanted")
-    return cat(parts[0], *parts[1:], dim=dim)
+    return cat(parts[0], *parts[1:], dim=dim, dtype=dtype)
 
 
-def hstack(x: A, *others: Any) -> A:
+def hstack(x: A, *others: Any, dtype: DTypeLike | None = None) -> A:
     """Tensors side by side: along the second axis, vectors along the first. Also ``Tensor.hstack([a, b])``.
+
+    Args:
+      dtype: as of :meth:`cat`.
 
     Raises:
       ValueError: if the other axes differ.
@@ -37,12 +41,15 @@ def hstack(x: A, *others: Any) -> A:
       [[1, 3], [2, 4]]
     """
     parts = _parts(x, others, atleast_1d)
-    out: A = _joined(parts, 0 if parts and parts[0].ndim == 1 else 1, "hstack")
+    out: A = _joined(parts, 0 if parts and parts[0].ndim == 1 else 1, "hstack", dtype)
     return out
 
 
-def vstack(x: A, *others: Any) -> A:
+def vstack(x: A, *others: Any, dtype: DTypeLike | None = None) -> A:
     """Tensors above one another: along the first axis; a vector is a row. Also ``Tensor.vstack([a, b])``.
+
+    Args:
+      dtype: as of :meth:`cat`.
 
     Raises:
       ValueError: if the other axes differ.
@@ -52,7 +59,7 @@ def vstack(x: A, *others: Any) -> A:
       >>> Tensor([1, 2]).vstack(Tensor([3, 4])).tolist()
       [[1, 2], [3, 4]]
     """
-    out: A = _joined(_parts(x, others, atleast_2d), 0, "vstack")
+    out: A = _joined(_parts(x, others, atleast_2d), 0, "vstack", dtype)
     return out
 
 

@@ -48,15 +48,35 @@ def index_select(x: A, dim: int, index: A) -> A:
     return at_index(x, (*(slice(None) for _ in range(axis)), index.reshape((-1,))))
 
 
-def take(x: A, index: A, axis: int | None = None) -> A:
+def placed_within(index: A, size: sint, mode: str, what: str) -> A:
+    """Positions on an axis: as they are (``raise``), modulo its size (``wrap``), or those at its ends (``clip``).
+
+    Raises:
+      ValueError: if there is no such mode, or no position to wrap to.
+    """
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"{what}: mode {mode!r}; there are 'raise', 'wrap' and 'clip'")
+    if mode == "raise":
+        return index
+    if isinstance(size, int) and size == 0:
+        raise ValueError(f"{what}: there is no element to {mode} to")
+    at = signed(index, size)
+    return at % size if mode == "wrap" else at.maximum(0).minimum(size - 1)
+
+
+def take(x: A, index: A, axis: int | None = None, *, mode: str = "raise") -> A:
     """The elements at positions of the flattened tensor, in the index's shape; or slices along an axis.
 
     Args:
       index: integers; negative ones count from the end.
       axis: take slices along it, so that the index's shape stands in its place.
+      mode: what a position outside of the axis stands for: ``raise`` for 0, which is read there, as it cannot be
+        checked before it is computed; ``wrap`` for that modulo the size; ``clip`` for the nearest, where negative ones
+        are the first.
 
     Raises:
       TypeError: if the index holds no integers.
+      ValueError: if there is no such mode.
       IndexError: if the axis is out of range.
 
     Example:
@@ -66,9 +86,10 @@ def take(x: A, index: A, axis: int | None = None) -> A:
     """
     _whole(index, "take")
     if axis is None:
-        return at_index(x.reshape((-1,)), index)
+        return at_index(x.reshape((-1,)), placed_within(index, x.numel(), mode, "take"))
     place = x._axis(axis, "take")
-    return at_index(x, (*(slice(None) for _ in range(place)), index))
+    within = placed_within(index, x.shape[place] if x.ndim else 1, mode, "take")
+    return at_index(x, (*(slice(None) for _ in range(place)), within))
 
 
 def _from_begin(index: A, size: sint) -> A:

@@ -22,15 +22,33 @@ from .nth_element import first_of, kth_keys
 from .order_keys import from_rows, key_rows, rows_along
 from .predicates import isnan
 from .rounding import round as rounded
+from .scan import cumsum
+from .sorting import sort
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Literal
+    from typing import Any, Literal
 
-    Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
+    Interpolation = Literal[
+        "linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf", "averaged_inverted_cdf",
+        "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased",
+    ]  # fmt: skip
 
-_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+_POSITIONS = {
+    "inverted_cdf": (0.0, 1.0), "averaged_inverted_cdf": (0.0, 1.0), "closest_observation": (-0.5, 1.5),
+    "interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0), "linear": (1.0, 1.0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+    **dict.fromkeys(("lower", "higher", "midpoint", "nearest"), (1.0, 1.0)),
+}  # fmt: skip
+"""Ways to find the place of a quantile among n elements, with the parameters alpha and beta of that place.
+
+The place, from 0, is n q + alpha + q (1 - alpha - beta) - 1. Source: Hyndman and Fan, "Sample Quantiles in Statistical
+Packages", The American Statistician 50 (4), 1996, whose definitions 1 to 9 are the first nine, in their order.
+"""
+
+_CHOOSING = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+"""Those that give an element, and nothing between two."""
 
 
 def _whole(x: A, count: sint) -> A:
@@ -169,10 +187,21 @@ def _fractions(x: A, q: float | Sequence[float] | A, what: str) -> tuple[A, tupl
     return row.reshape((1, len(given))), (len(given),) if several else ()
 
 
+def _steps(rank: A, method: str) -> A:
+    """Places of quantiles by methods that choose elements, or the middle of two, as whole numbers and halves."""
+    down = rank.floor()
+    even = rank.eq(down)
+    if method == "inverted_cdf":
+        return even.where(down, down + 1)
+    if method == "averaged_inverted_cdf":
+        return even.where(down + 0.5, down + 1)
+    return (even & (down % 2).eq(1)).where(down, down + 1)  # closest_observation
+
+
 def _quantile(x: A, q: float | Sequence[float] | A, axis: int | None, keepdim: bool, method: str, skip: bool) -> A:
     what = "nanquantile" if skip else "quantile"
-    if method not in _INTERPOLATIONS:
-        raise ValueError(f"{what}: interpolation {method!r}; there are {', '.join(_INTERPOLATIONS)}")
+    if method not in _POSITIONS:
+        raise ValueError(f"{what}: interpolation {method!r}; there are {', '.join(_POSITIONS)}")
     place = None if axis is None else x._axis(axis, what)
     kept = tuple(1 if place is None or i == place else dim for i, dim in enumerate(x.shape))
     left = () if place is None else tuple(dim for i, dim in enumerate(x.shape) if i != place)
@@ -187,7 +216,16 @@ def _quantile(x: A, q: float | Sequence[float] | A, axis: int | None, keepdim: b
     if skip:
         last = (last - nans).maximum(0)
     # The rank as a whole number, from 0, and a fraction that goes to the next one.
-    rank = fractions * last.cast(fractions.dtype)
+    alpha, beta = _POSITIONS[method]
+    top = last.cast(fractions.dtype)
+    if alpha == beta == 1:
+        rank = fractions * top
+    else:
+        rank = fractions * (top + 1) + (alpha + fractions * (1 - alpha - beta)) - 1
+        if method in ("inverted_cdf", "averaged_inverted_cdf", "closest_observation"):
+            outside = (rank < 0) | (rank >= top)
+            rank = outside.where(rank, _steps(rank, method))
+        rank = isnan(rank).where(rank, rank.maximum(0).minimum(top))
     rank = rank.expand(keys.shape[0], rank.shape[1])
     below = rank.floor().cast(dtypes.int32).minimum(last).maximum(0)
     weight = rank - below.cast(rank.dtype)
@@ -198,7 +236,7 @@ def _quantile(x: A, q: float | Sequence[float] | A, axis: int | None, keepdim: b
     low = kth_keys(keys, below + 1)
     at = from_rows(first_of(keys, low), flat.shape, place)
     values = gather(flat, place, at)
-    if method in ("linear", "midpoint"):
+    if method not in _CHOOSING:
         # The next in order is equal where there are more of the first, else the least of those above it.
         above, table = low.unsqueeze(2), keys.unsqueeze(1)
         upto = (table <= above).sum(2, dtype=dtypes.int32)
@@ -221,15 +259,48 @@ def _between(low: A, high: A, weight: A) -> A:
     return (weight < 0.5).where(low + gap * weight, high - gap * (1 - weight))
 
 
+def _weighted(x: A, q: Any, axis: int | None, keepdim: bool, method: str, weights: A, skip: bool) -> A:
+    """The first element in order at which the sum of weights reaches a fraction of them all."""
+    what = "nanquantile" if skip else "quantile"
+    if method != "inverted_cdf":
+        raise ValueError(f"{what}: weights are known to the method 'inverted_cdf', not to {method!r}")
+    floats, place = floating(x), None if axis is None else x._axis(axis, what)
+    if weights.shape != x.shape:
+        if place is None or weights.shape != (x.shape[place],):
+            raise ValueError(f"{what}: weights of shape {weights.shape} for elements of shape {x.shape}, axis {axis}")
+        weights = weights.reshape(tuple(-1 if i == place else 1 for i in range(x.ndim))).expand(*x.shape)
+    left = tuple(1 if place is None or i == place else n for i, n in enumerate(x.shape))
+    flat, along = (floats.flatten(), weights.flatten()) if place is None else (floats, weights)
+    place = place or 0
+    check_nonempty(flat, (place,), what)
+    fractions, shape = _fractions(floats, q, what)
+    along = isnan(flat).where(0, along.cast(fractions.dtype)) if skip else along.cast(fractions.dtype)
+    values, at = sort(flat, place)
+    upto = cumsum(gather(along, place, at), place)
+    reached = upto / upto.max(place, keepdim=True)
+    row = fractions.reshape((-1, *(1 for _ in flat.shape)))
+    before = ((reached < row) | reached.eq(0)).sum(place + 1, keepdim=True, dtype=dtypes.int32)
+    before = before.minimum(flat.shape[place] - 1)
+    out = gather(values.unsqueeze(0).expand(row.shape[0], *values.shape), place + 1, before)
+    missing = isnan(flat).all(place, keepdim=True) if skip else isnan(flat).any(place, keepdim=True)
+    out = (isnan(row) | missing.unsqueeze(0)).where(math.nan, out)
+    found: A = out.reshape((*shape, *(left if keepdim else out.squeeze(place + 1).shape[1:])))
+    return found
+
+
 def quantile(x: A, q: float | Sequence[float] | A, axis: int | None = None, keepdim: bool = False,
-             interpolation: Interpolation = "linear") -> A:  # fmt: skip
+             interpolation: Interpolation = "linear", *, weights: A | None = None) -> A:  # fmt: skip
     """Elements such that a fraction ``q`` of all is not above: NaN where one is NaN.
 
     Args:
       q: from 0 to 1, a number, several, or a tensor (where a fraction outside gives NaN).
       axis: along which; None for all elements.
       interpolation: what stands between two elements: ``linear``, ``midpoint``, or one of the two: ``lower``,
-        ``higher``, ``nearest``. numpy calls it ``method``.
+        ``higher``, ``nearest``; or one of the other definitions that Hyndman and Fan give: ``inverted_cdf``,
+        ``averaged_inverted_cdf``, ``closest_observation``, ``interpolated_inverted_cdf``, ``hazen``, ``weibull``,
+        ``median_unbiased``, ``normal_unbiased``. numpy calls it ``method``.
+      weights: how much each element counts, of the shape of ``x``, or one for each place along the axis; by the method
+        ``inverted_cdf`` alone.
 
     Returns:
       With several fractions, they are the first axis.
@@ -243,11 +314,13 @@ def quantile(x: A, q: float | Sequence[float] | A, axis: int | None = None, keep
       >>> Tensor([4.0, 1.0, 2.0, 3.0]).quantile([0.5, 1.0])
       Tensor([2.5, 4. ])
     """
+    if weights is not None:
+        return _weighted(x, q, axis, keepdim, interpolation, weights, skip=False)
     return _quantile(x, q, axis, keepdim, interpolation, skip=False)
 
 
 def nanquantile(x: A, q: float | Sequence[float] | A, axis: int | None = None, keepdim: bool = False,
-                interpolation: Interpolation = "linear") -> A:  # fmt: skip
+                interpolation: Interpolation = "linear", *, weights: A | None = None) -> A:  # fmt: skip
     """The :meth:`quantile` of the elements that are not NaN; NaN where there are none.
 
     Args:
@@ -262,4 +335,6 @@ def nanquantile(x: A, q: float | Sequence[float] | A, axis: int | None = None, k
       >>> Tensor([4.0, float("nan"), 2.0, 3.0]).nanquantile(0.5)
       Tensor(3.)
     """
+    if weights is not None:
+        return _weighted(x, q, axis, keepdim, interpolation, weights, skip=True)
     return _quantile(x, q, axis, keepdim, interpolation, skip=True)

@@ -105,8 +105,11 @@ def allclose(x: A, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_n
     return bool(isclose(x, other, rtol, atol, equal_nan).all().item())
 
 
-def equal(x: A, other: A) -> bool:
+def equal(x: A, other: A, equal_nan: bool = False) -> bool:
     """Whether two tensors have the same shape and the same elements; a NaN equals nothing.
+
+    Args:
+      equal_nan: whether one equals another after all.
 
     Raises:
       TypeError: if the other one is no tensor.
@@ -119,4 +122,7 @@ def equal(x: A, other: A) -> bool:
     """
     if not isinstance(other, Array):
         raise TypeError(f"equal: the other one is a tensor, got a {type(other).__name__}")
-    return x.shape == other.shape and bool(x.eq(other).all().item())
+    if x.shape != other.shape:
+        return False
+    same = x.eq(other)
+    return bool((same | (x.ne(x) & other.ne(other)) if equal_nan else same).all().item())

@@ -5,7 +5,9 @@ from __future__ import annotations
 from tg_shape import prod
 
 from ..array.array import A
+from ..array.base import DTypeLike
 from ..array.operands import as_tensor, together
+from .axes import movedim
 from .diagonal import diagonal
 from .linear import dot, promoted
 from .repetition import roll
@@ -121,8 +123,16 @@ def kron(x: A, other: A) -> A:
     return wide.reshape(tuple(m * n for m, n in zip(one, two, strict=True)))
 
 
-def cross(x: A, other: A, dim: int = -1) -> A:
+def cross(
+    x: A, other: A, dim: int | None = None, *, axisa: int = -1, axisb: int = -1, axisc: int = -1
+) -> A:
     """The cross product of vectors of three along an axis; the other axes broadcast.
+
+    Args:
+      dim: the axis, of both and of the result; if None, those that follow.
+      axisa: the axis of ``x``.
+      axisb: that of ``other``.
+      axisc: that of the result.
 
     Raises:
       ValueError: if the axis is not of size 3.
@@ -134,6 +144,9 @@ def cross(x: A, other: A, dim: int = -1) -> A:
       Tensor([0, 0, 1])
     """
     a, b = promoted(x, other, "cross")
+    if dim is None and not axisa == axisb == axisc == -1:
+        return movedim(cross(movedim(a, axisa, -1), movedim(b, axisb, -1), -1), -1, axisc)
+    dim = -1 if dim is None else dim
     axes = [t._axis(dim, "cross") for t in (a, b)]
     if any(t.ndim == 0 or t.shape[axis] != 3 for t, axis in zip((a, b), axes, strict=True)):
         raise ValueError(f"cross: axis {dim} of shapes {a.shape} and {b.shape} is not of size 3 in both")
@@ -142,19 +155,24 @@ def cross(x: A, other: A, dim: int = -1) -> A:
     return out
 
 
-def trace(x: A) -> A:
-    """The sum of the diagonal of a matrix.
+def trace(x: A, offset: int = 0, dim1: int = 0, dim2: int = 1, dtype: DTypeLike | None = None) -> A:
+    """The sum of the diagonal of a matrix, or of each of several: shape (...), without the two axes.
+
+    Args:
+      offset: how far the diagonal is above the main one.
+      dim1: the axis of rows; ``dim2`` that of columns.
+      dtype: accumulate and return in this dtype instead.
 
     Raises:
-      ValueError: if it is no matrix.
+      ValueError: if there are not two axes.
+      IndexError: if an axis is out of range.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).trace()
       Tensor(5.)
     """
-    _of_axes(x, 2, "trace")
-    return diagonal(x).sum()
+    return diagonal(x, offset, dim1, dim2).sum(-1, dtype=dtype)
 
 
 def mm(x: A, mat2: A) -> A:

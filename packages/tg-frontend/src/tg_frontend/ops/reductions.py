@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from ..array.array import A
+from ..array.counted import mask_of
 from ..array.reduction import sum as total
 from .predicates import isnan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from ..array.base import DTypeLike
 
     Axes = int | Sequence[int] | None
 
 
-def amax(x: A, axis: Axes = None, keepdim: bool = False) -> A:
-    """The maximum along one axis or several: the same as :meth:`max`.
+def amax(x: A, axis: Axes = None, keepdim: bool = False, *, where: Any = None, initial: Any = None) -> A:
+    """The maximum along one axis or several: the same as :meth:`max`, whose arguments it takes.
 
     Raises:
       ValueError: if there is nothing to choose from, or an axis is given twice.
@@ -27,11 +29,11 @@ def amax(x: A, axis: Axes = None, keepdim: bool = False) -> A:
       >>> Tensor([[1.0, 4.0], [3.0, 2.0]]).amax(axis=(0, 1))
       Tensor(4.)
     """
-    return x.max(axis, keepdim)
+    return x.max(axis, keepdim, where=where, initial=initial)
 
 
-def amin(x: A, axis: Axes = None, keepdim: bool = False) -> A:
-    """The minimum along one axis or several: the same as :meth:`min`.
+def amin(x: A, axis: Axes = None, keepdim: bool = False, *, where: Any = None, initial: Any = None) -> A:
+    """The minimum along one axis or several: the same as :meth:`min`, whose arguments it takes.
 
     Raises:
       ValueError: if there is nothing to choose from, or an axis is given twice.
@@ -42,7 +44,7 @@ def amin(x: A, axis: Axes = None, keepdim: bool = False) -> A:
       >>> Tensor([[1.0, 4.0], [3.0, 2.0]]).amin(axis=1)
       Tensor([1., 2.])
     """
-    return x.min(axis, keepdim)
+    return x.min(axis, keepdim, where=where, initial=initial)
 
 
 def aminmax(x: A, axis: int | None = None, keepdim: bool = False) -> tuple[A, A]:
@@ -75,8 +77,11 @@ def count_nonzero(x: A, axis: Axes = None, *, keepdim: bool = False) -> A:
     return x.ne(0).sum(axis, keepdim)
 
 
-def nansum(x: A, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None) -> A:
-    """The sum of what is not NaN.
+def nansum(
+    x: A, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None, *, where: Any = None,
+    initial: Any = None,
+) -> A:  # fmt: skip
+    """The sum of what is not NaN; the arguments are those of :meth:`sum`.
 
     Raises:
       IndexError: if an axis is out of range.
@@ -87,11 +92,14 @@ def nansum(x: A, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | No
       >>> Tensor([1.0, float("nan"), 2.0]).nansum()
       Tensor(3.)
     """
-    return total(isnan(x).where(0, x) if x.dtype.kind == "float" else x, axis, keepdim, dtype)
+    numbers = isnan(x).where(0, x) if x.dtype.kind == "float" else x
+    return total(numbers, axis, keepdim, dtype, where=where, initial=initial)
 
 
-def nanmean(x: A, axis: Axes = None, keepdim: bool = False) -> A:
-    """The mean of what is not NaN; NaN where nothing else is there.
+def nanmean(
+    x: A, axis: Axes = None, keepdim: bool = False, dtype: DTypeLike | None = None, *, where: Any = None
+) -> A:
+    """The mean of what is not NaN; NaN where nothing else is there. The arguments are those of :meth:`mean`.
 
     Raises:
       IndexError: if an axis is out of range.
@@ -103,7 +111,7 @@ def nanmean(x: A, axis: Axes = None, keepdim: bool = False) -> A:
       Tensor(1.5)
     """
     if x.dtype.kind != "float":
-        return x.mean(axis, keepdim)
-    missing = isnan(x)
-    found = (~missing).sum(axis, keepdim)
-    return missing.where(0, x).sum(axis, keepdim) / found.cast(x.dtype)
+        return x.mean(axis, keepdim, dtype, where=where)
+    mask = mask_of(x, where, "nanmean")
+    there = isnan(x).logical_not()
+    return x.mean(axis, keepdim, dtype, where=there if mask is None else there & mask)

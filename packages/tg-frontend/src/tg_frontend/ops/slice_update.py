@@ -11,12 +11,12 @@ from ..array.computing import copied
 from ..array.movement import stretch
 from ..array.shapes import broadcast_shape
 from ..array.writing import as_value, fitting
-from .creation import arange
 from .diagonal import diagonal
 from .gather_scatter import scatter
 from .index_update import index_put
 from .indexing import __getitem__ as at_index
-from .lookup import take
+from .lookup import placed_within, take
+from .ranges import arange
 from .scan import cumsum
 
 TYPE_CHECKING = False
@@ -127,7 +127,7 @@ def masked_scatter(x: A, mask: A, source: A) -> A:
     return chosen.where(take(value, places.maximum(0)).reshape(x.shape), x)
 
 
-def put(x: A, index: A, source: A, accumulate: bool = False) -> A:
+def put(x: A, index: A, source: A, accumulate: bool = False, *, mode: str = "raise") -> A:
     """This tensor with elements of ``source`` at positions of the flattened tensor.
 
     A position outside of it is left out: it cannot be checked before it is computed.
@@ -136,9 +136,10 @@ def put(x: A, index: A, source: A, accumulate: bool = False) -> A:
       index: integers; negative ones count from the end.
       source: a value for each.
       accumulate: add to what is there; otherwise of several for one place the last stays.
+      mode: as of :meth:`take`; ``raise`` leaves a position outside of it out.
 
     Raises:
-      ValueError: if there are not as many values as positions.
+      ValueError: if there are not as many values as positions, or no such mode.
       TypeError: if the index holds no integers, or the source has another dtype.
 
     Example:
@@ -149,5 +150,6 @@ def put(x: A, index: A, source: A, accumulate: bool = False) -> A:
     value = as_value(x, source, "put")
     if value.numel() != index.numel():
         raise ValueError(f"put: {value.numel()} values for {index.numel()} positions")
-    flat = index_put(x.reshape((-1,)), (index.reshape((-1,)),), value.reshape((-1,)), accumulate)
+    places = placed_within(index.reshape((-1,)), x.numel(), mode, "put")
+    flat = index_put(x.reshape((-1,)), (places,), value.reshape((-1,)), accumulate)
     return flat.reshape(x.shape)

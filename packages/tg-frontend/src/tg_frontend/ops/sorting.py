@@ -11,12 +11,13 @@ from .order_keys import from_rows, key_rows
 from .row_order import ordered
 
 
-def sort(x: A, dim: int = -1, descending: bool = False, stable: bool = True) -> tuple[A, A]:
+def sort(x: A, dim: int | None = -1, descending: bool = False, stable: bool = True) -> tuple[A, A]:
     """The elements in order along an axis, and where they were (int32). Equal ones always keep their order.
 
     NaN is above all numbers: the last one, or with ``descending`` the first one.
 
     Args:
+      dim: the axis; all elements in one if None, as in numpy.
       stable: for those who come from elsewhere: the order is stable in either case.
 
     Raises:
@@ -28,6 +29,8 @@ def sort(x: A, dim: int = -1, descending: bool = False, stable: bool = True) -> 
       >>> values.tolist(), where.tolist()
       ([1, 2, 3], [1, 2, 0])
     """
+    if dim is None:
+        x, dim = x.flatten(), 0
     axis = x._axis(dim, "sort")
     if x.ndim == 0 or x.numel() == 0:
         return x, zeros_like(x, dtype=dtypes.int32)
@@ -37,8 +40,8 @@ def sort(x: A, dim: int = -1, descending: bool = False, stable: bool = True) -> 
     return gather(x, axis, at), at
 
 
-def argsort(x: A, dim: int = -1, descending: bool = False, stable: bool = True) -> A:
-    """Where the elements in order are along an axis (int32); ``stable`` is as of :meth:`sort`.
+def argsort(x: A, dim: int | None = -1, descending: bool = False, stable: bool = True) -> A:
+    """Where the elements in order are along an axis (int32); its arguments are those of :meth:`sort`.
 
     Raises:
       IndexError: if the axis is out of range.

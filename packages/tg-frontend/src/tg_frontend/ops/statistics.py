@@ -6,10 +6,11 @@ import math
 
 from tg_dtype import sum_acc_dtype
 
-from ..array.array import A
+from ..array.array import A, Array
 from ..array.axes import axes_of, kept
 from ..array.casts import floating
-from ..array.reduction import _count
+from ..array.counted import only
+from ..array.reduction import count_along
 from ..autograd.functions import Sum
 from .diagonal import diagonal
 from .elementary import sqrt
@@ -21,11 +22,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from ..array.base import DTypeLike
+
     Axes = int | Sequence[int] | None
 
 
-def var(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correction: float | None = 1) -> A:
+def var(
+    x: A, axis: Axes | bool = None, *, keepdim: bool = False, correction: float | None = 1,
+    dtype: DTypeLike | None = None, where: Any = None, mean: A | None = None,
+) -> A:  # fmt: skip
     """The variance: squared distances from the mean, summed and divided by the count less ``correction``.
+
+    Args:
+      dtype: cast to this float dtype first.
+      where: bools that broadcast to the shape of ``x``: which elements count; all if None.
+      mean: the mean, where it is known: of the shape that it has with ``keepdim``.
+
+    Raises:
+      TypeError: if the dtype is no float, or ``where`` holds no bools.
+      ValueError: if ``where`` or ``mean`` has another shape.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -33,7 +48,7 @@ def var(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correction: fl
       >>> x.var(axis=0)
       Tensor([2., 2.])
     """
-    return var_mean(x, axis, keepdim=keepdim, correction=correction)[0]
+    return _moments(x, axis, keepdim, correction, dtype, where, mean)[0]
 
 
 def var_mean(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
@@ -45,18 +60,32 @@ def var_mean(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correctio
       >>> x.var_mean(axis=0)
       (Tensor([2., 2.]), Tensor([2., 3.]))
     """
+    return _moments(x, axis, keepdim, correction)
+
+
+def _moments(
+    x: A, axis: Axes | bool, keepdim: bool, correction: Any, dtype: DTypeLike | None = None, where: Any = None,
+    mean: Any = None,
+) -> tuple[A, A]:  # fmt: skip
     less: Any = 1 if correction is None else correction
     if isinstance(less, complex) or getattr(less, "is_complex", bool)():
         raise TypeError(f"var: the correction is a real number, got {less!r}")
     if isinstance(axis, bool):  # PyTorch's ``unbiased``, by position
         less, axis = int(axis), None
     axes = axes_of(x, axis, "var")
-    floats = floating(x)
+    floats = floating(x) if dtype is None else x.cast(dtype)
+    if floats.dtype.kind != "float":
+        raise TypeError(f"var: a variance of {floats.dtype.name} is no {floats.dtype.name}; give a float dtype")
     wide = floats.cast(sum_acc_dtype(floats.dtype))
-    mean = wide.mean(axes, keepdim=True)
-    distance = wide - mean
-    count = _count(x, axes) - less
+    if mean is None:
+        mean = wide.mean(axes, keepdim=True, where=where)
+    elif tuple(mean.shape) != tuple(1 if i in axes else n for i, n in enumerate(x.shape)):
+        raise ValueError(f"var: a mean of shape {tuple(mean.shape)} along axes {axes} of shape {x.shape}")
+    distance = only(wide - mean, where, 0, "var")
+    count = count_along(x, axes, where, "var") - less
     divisor = max(0, count) if isinstance(count, (int, float)) else count
+    if isinstance(divisor, Array):
+        divisor = divisor.maximum(0)
     var = (distance * distance)._apply(Sum(axes)) / divisor
     return kept(var.cast(floats.dtype), axes, keepdim), kept(mean.cast(floats.dtype), axes, keepdim)
 
@@ -69,15 +98,18 @@ def _root(x: A) -> A:
     return flat.where(0, sqrt(flat.where(1, x)))
 
 
-def std(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correction: float | None = 1) -> A:
-    """The square root of :meth:`var`; the gradient where that is 0 is 0.
+def std(
+    x: A, axis: Axes | bool = None, *, keepdim: bool = False, correction: float | None = 1,
+    dtype: DTypeLike | None = None, where: Any = None, mean: A | None = None,
+) -> A:  # fmt: skip
+    """The square root of :meth:`var`, whose arguments it takes; the gradient where that is 0 is 0.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([1.0, 3.0]).std(correction=0)
       Tensor(1.)
     """
-    return _root(var(x, axis, keepdim=keepdim, correction=correction))
+    return _root(_moments(x, axis, keepdim, correction, dtype, where, mean)[0])
 
 
 def std_mean(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
@@ -98,10 +130,18 @@ def _weights(x: A, weights: A | None, what: str) -> A | None:
     return weights
 
 
-def cov(x: A, correction: int = 1, fweights: A | None = None, aweights: A | None = None) -> A:
+def cov(
+    x: A, correction: int | None = 1, fweights: A | None = None, aweights: A | None = None, *, y: A | None = None,
+    rowvar: bool = True, dtype: DTypeLike | None = None,
+) -> A:  # fmt: skip
     """The covariance of variables, which are rows, over observations, which are columns.
 
+    numpy's ``bias=True`` is a correction of 0, which ``ddof`` is another name for.
+
     Args:
+      y: more variables, of the same form.
+      rowvar: if False, variables are columns, and observations rows.
+      dtype: compute in this float dtype.
       correction: what is taken off the number of observations.
       fweights: how often each observation counts, whole numbers.
       aweights: how much each counts. One below 0, here or there, makes the covariances NaN.
@@ -110,17 +150,21 @@ def cov(x: A, correction: int = 1, fweights: A | None = None, aweights: A | None
       shape (n, n) for n rows; one number for one row, or a vector.
 
     Raises:
-      ValueError: if there are more than two axes, or weights do not fit.
-      TypeError: if ``fweights`` are no integers.
+      ValueError: if there are more than two axes, or weights or ``y`` do not fit.
+      TypeError: if ``fweights`` are no integers, or the dtype is no float.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).cov().tolist()
       [[1.0, -1.0], [-1.0, 1.0]]
     """
-    if x.ndim > 2:
-        raise ValueError(f"cov: rows of a matrix are wanted, got shape {x.shape}")
-    rows = floating(x.reshape((1, -1)) if x.ndim < 2 else x)
+    rows = _variables(x, rowvar, dtype)
+    if y is not None:
+        more = _variables(y, rowvar, dtype)
+        if more.shape[1] != rows.shape[1]:
+            raise ValueError(f"cov: {rows.shape[1]} observations of some variables, {more.shape[1]} of others")
+        rows = rows.cat(more)
+    correction = 1 if correction is None else correction
     if fweights is not None and fweights.dtype.kind not in ("int", "uint"):
         raise TypeError(f"cov: fweights are integers, got a tensor of {fweights.dtype.name}")
     frequency, importance = (_weights(rows, w, "cov") for w in (fweights, aweights))
@@ -140,18 +184,32 @@ def cov(x: A, correction: int = 1, fweights: A | None = None, aweights: A | None
     return out.reshape(()) if rows.shape[0] == 1 else out
 
 
-def corrcoef(x: A) -> A:
+def _variables(x: A, rowvar: bool, dtype: DTypeLike | None) -> A:
+    """Variables as rows of floats."""
+    if x.ndim > 2:
+        raise ValueError(f"cov: rows of a matrix are wanted, got shape {x.shape}")
+    rows = x.reshape((1, -1)) if x.ndim < 2 else x if rowvar else x.T
+    floats = floating(rows) if dtype is None else rows.cast(dtype)
+    if floats.dtype.kind != "float":
+        raise TypeError(f"cov: a covariance of {floats.dtype.name}; give a float dtype")
+    return floats
+
+
+def corrcoef(x: A, *, y: A | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> A:
     """Correlation coefficients of variables, which are rows, over observations, which are columns; from -1 to 1.
 
+    The arguments are those of :meth:`cov`.
+
     Raises:
-      ValueError: if there are more than two axes.
+      ValueError: if there are more than two axes, or ``y`` does not fit.
+      TypeError: if the dtype is no float.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).corrcoef().round(4).tolist()
       [[1.0, -1.0], [-1.0, 1.0]]
     """
-    found = cov(x)
+    found = cov(x, y=y, rowvar=rowvar, dtype=dtype)
     if found.ndim == 0:
         return found / found
     deviation = sqrt(diagonal(found))

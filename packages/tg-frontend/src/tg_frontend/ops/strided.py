@@ -5,8 +5,8 @@ from __future__ import annotations
 from tg_shape import prod
 
 from ..array.array import A
-from .creation import arange
 from .lookup import take
+from .ranges import arange
 from .slice_update import positions, put_at
 
 TYPE_CHECKING = False

@@ -8,7 +8,8 @@ from inspect import Parameter, Signature, signature
 from tg_lazy.graph.origin import WRAPPERS
 
 from ...array import writing
-from ...keywords import check_truth, checked, reached
+from ...keywords import check_truth, checked
+from ...spellings import reached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
