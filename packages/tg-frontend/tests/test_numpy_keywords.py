@@ -336,6 +336,7 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("linalg.matrix_transpose", (RNG.normal(size=(2, 3, 4)),), {}),
     *(("linalg.matrix_rank", (np.diag([3.0, 1.0, 0.01]),), given) for given in
       ({"tol": 0.1}, {"tol": 0.0}, {"rtol": 0.5}, {"hermitian": True}, {"tol": 2.0, "hermitian": True})),
+    *(("linalg.matrix_rank", (np.diag([3.0, 1.0, 0.01]),), {key: np.array([[0.1, 0.5]])}) for key in ("tol", "rtol")),
     ("linalg.pinv", (np.diag([3.0, 1.0, 0.01]),), {"rcond": 0.1}),
     ("linalg.pinv", (np.diag([3.0, 1.0, 0.01]),), {"rtol": 0.4, "hermitian": True}),
     ("linalg.svd", (RNG.normal(size=(3, 2)),), {"compute_uv": False}),

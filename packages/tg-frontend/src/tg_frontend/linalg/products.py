@@ -152,10 +152,11 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     return out.squeeze(-1) if last else out
 
 
-def _tolerance(s: Tensor, atol: float | None, rtol: float | None, m: int, n: int) -> Tensor:
-    """Below what singular values count as 0: shape (…, 1)."""
+def _tolerance(s: Tensor, atol: Any, rtol: Any, m: int, n: int) -> Tensor:
+    """Below what singular values count as 0: shape (…, 1), as tolerances have that are tensors."""
     if rtol is None:
-        rtol = max(m, n) * epsilon(s) if not atol else 0.0
+        usual = max(m, n) * epsilon(s)
+        rtol = (atol > 0).where(0.0, usual) if isinstance(atol, Tensor) else 0.0 if atol else usual
     return (s.max(-1, keepdim=True) * rtol).maximum(0.0 if atol is None else atol)
 
 
@@ -167,6 +168,7 @@ def matrix_rank(
     Args:
       a: shape (…, m, n).
       tol: numpy's and older PyTorch's word for an ``atol`` beside which no ``rtol`` is computed.
+      atol: a number, or one for each matrix, and so are ``tol`` and ``rtol``.
       rtol: the greater of m and n times the dtype's epsilon if neither is given.
       hermitian: whether the matrices are symmetric: eigenvalues are used, and the lower triangle alone is read.
 
@@ -188,6 +190,7 @@ def matrix_rank(
         if atol is not None or rtol is not None:
             raise ValueError("matrix_rank: tol stands for atol and rtol; give either")
         atol, rtol = tol, 0.0
+    atol, rtol = (one.unsqueeze(-1) if isinstance(one, Tensor) else one for one in (atol, rtol))
     return (s > _tolerance(s, atol, rtol, m, n)).sum(-1)
 
 
