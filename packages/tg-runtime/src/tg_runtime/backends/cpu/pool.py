@@ -21,8 +21,12 @@ from ...host.processor import core_count
 from ...host.tools import c_compiler
 from . import native
 
-SPIN: ContextVar[int] = ContextVar("CPU_SPIN", 200)
-"""For how many microseconds a worker looks for work before it sleeps; to wake it takes tens of them."""
+SPIN: ContextVar[int] = ContextVar("CPU_SPIN", 400)
+"""For how many microseconds a worker looks for work before it sleeps; to wake it takes tens of them.
+
+From one launch to the next an eager program takes 100 to 300, in which Python builds a graph and recognises it. Others
+wait longer: LLVM's OpenMP for 200 ms (`KMP_BLOCKTIME`).
+"""
 
 _ADDRESS = ctypes.c_void_p
 _TIMED_TURNS = 500
