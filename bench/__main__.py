@@ -244,7 +244,7 @@ def beam_search(options: argparse.Namespace) -> int:
     """Searches for faster kernels than the heuristic plans."""
     from . import search  # and the library itself, which other commands run in processes of their own
 
-    return search.main(say)
+    return search.main(say, options.only)
 
 
 def software_gpu(options: argparse.Namespace) -> int:
@@ -315,6 +315,8 @@ def parser() -> argparse.ArgumentParser:
     earliers.add_argument("--json", default="", metavar="PATH", help="where the figures go")
     earliers.set_defaults(action=compare)
     searches = commands.add_parser("search", help="what BEAM search finds beside the heuristic, in some 15 minutes")
+    part = "a part of the name of a workload or of a kernel of ResNet-50; may be given again"
+    searches.add_argument("--only", action="append", default=[], metavar="NAME", help=part)
     searches.set_defaults(action=beam_search)
     kept = "also put the figures in this record, for the page"
     engines = commands.add_parser("engine", help="what an instruction of a software GPU costs, as JSON")

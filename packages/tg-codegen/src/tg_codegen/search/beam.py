@@ -1,11 +1,12 @@
 """BEAM search: better actions for one kernel, found by measuring.
 
-The search starts from the plain kernel, from the heuristic's list of actions and what else could be planned, and for
-each way to part the kernel from what planners propose then and from where the cost model leads
-(:mod:`tg_codegen.search.descent`). From the best lists so far it goes on to their neighbours: lists with one action
-more, one less, or one with another number, and those in which a planner's whole list stands for what is done to one
-part (:mod:`tg_codegen.search.replanned`). It renders what comes of them and asks a callback how long each takes. The
-callback belongs to whoever can run kernels; this module cannot.
+The search starts from the heuristic's list of actions, what else could be planned and the plain kernel, and goes on
+from the best lists so far to their neighbours: lists with one action more, one less, or one with another number, and
+those in which a planner's whole list stands for what is done to one part (:mod:`tg_codegen.search.replanned`). Where no
+neighbour is faster any more it starts again, for each way to part the kernel, from what planners propose then and from
+where the cost model leads (:mod:`tg_codegen.search.descent`): that takes long to compute, and a good plan's neighbours
+do not. It renders what comes of lists and asks a callback how long each program takes. The callback belongs to whoever
+can run kernels; this module cannot.
 """
 
 from __future__ import annotations
@@ -45,12 +46,16 @@ NEAR = 1.5
 """Times the best: from lists of actions that take longer the search does not go on."""
 MOST = 48
 """Programs of a round that are measured, of those that the cost model judges, and of the others."""
+MOST_FIRST = 128
+"""The same for the neighbours of the heuristic's list: it has few more, and what they gain no model knows before."""
 FAR = 3.0
 """Times the fewest cycles of a round: what the cost model puts farther off is not measured."""
 FARTHEST = 8.0
 """Times the fewest cycles so far: a program that takes more runs whole loops again, whatever it gains in the caches."""
 
 ActionList = tuple[Action, ...]
+BestTimes = dict[tuple[type[Action], ...], float]
+"""The least seconds of each way in which a kernel is parted."""
 Measure = Callable[[ProgramSpec], float]
 Prepare = Callable[[ProgramSpec], object]
 Progress = Callable[["SearchState"], None]
@@ -98,7 +103,7 @@ def beam_search(
         there whether one computes what it should.
       width: how many lists of actions each round goes on from.
       max_rounds: rounds at the most.
-      planned: whether the search begins with the heuristic's list; without it, with the empty one alone.
+      planned: whether the search begins with the heuristic's list and its neighbours; without it, with the empty one.
       progress: told before every program that is measured, and at the end of a round.
       prepare: called before ``measure`` with each program that will be measured, in a thread: to compile it.
       workers: how many such threads there are.
@@ -113,22 +118,16 @@ def beam_search(
     if width < 1:
         raise ValueError(f"the beam's width must be positive, got {width}")
     search = _Search(stated(lower(ast)), renderer, measure, progress, prepare, workers)
-    start: list[ActionList] = [()]
-    if planned:
-        start.insert(0, tuple(parse_action(line) for line in compile_ast(ast, renderer).actions))
-        start += search.whole_lists(())
     try:
-        search.consider((), chain(start, descents(search.kernel, renderer)))
-        for number in range(max_rounds):
+        if planned:
+            plan = tuple(parse_action(line) for line in compile_ast(ast, renderer).actions)
+            search.consider((), (plan, *search.whole_lists(())))
+            search.climb({}, width, max_rounds, [plan])
+        if search.round < max_rounds:
             before = search.fastest()
-            search.round = number + 1
-            front = search.front(width)
-            search.consider(
-                (found for actions in front for found in search.neighbours(actions)),
-                (found for actions in front for found in search.around_caches(actions)))
-            if not any(seconds < before.get(parting, math.inf) * (1 - MIN_GAIN)
-                       for parting, seconds in search.fastest().items()):
-                break
+            search.round += planned
+            search.consider((), chain(((),), descents(search.kernel, renderer)))
+            search.climb(before, width, max_rounds)
     except KeyboardInterrupt:
         if search.best is None:
             raise
@@ -165,7 +164,7 @@ class _Search:
         self.dropped += 1
         self.problem = f"{type(error).__name__}: {error}"
 
-    def consider(self, judged: Iterable[ActionList], others: Iterable[ActionList]) -> None:
+    def consider(self, judged: Iterable[ActionList], others: Iterable[ActionList], most: int = MOST) -> None:
         """Measures what comes of lists of actions: of those that the cost model can judge the best, and the others.
 
         Of the others only those are left out whose instructions alone take far longer than what is best so far.
@@ -175,17 +174,17 @@ class _Search:
         from concurrent.futures import ThreadPoolExecutor, wait  # and logging with it: most programs never search
 
         ranked = sorted(self.programs(judged), key=lambda entry: entry[0])
-        found = [entry for entry in ranked[:MOST] if entry[0] <= FAR * ranked[0][0]]
-        most = FARTHEST * min(self.least, ranked[0][0] if ranked else math.inf)
-        found += islice((entry for entry in self.programs(others) if entry[0] <= most), MOST)
-        self.least = min([self.least, *(entry[0] for entry in found)])
+        found = [entry for entry in ranked[:most] if entry[0] <= FAR * ranked[0][0]]
+        farthest = FARTHEST * min(self.least, ranked[0][0] if ranked else math.inf)
+        found += islice((entry for entry in self.programs(others) if entry[0] <= farthest), most)
         with ThreadPoolExecutor(self.workers) as pool:
             jobs = [self.prepared(pool, spec) for *_, spec in found]
             try:
                 wait([job for job in jobs if job is not None])
-                for number, (_, actions, spec) in enumerate(found):
+                for number, (takes, actions, spec) in enumerate(found):
                     self.tell(len(found) - number)
-                    self.try_one(actions, spec, jobs[number])
+                    if self.measured(actions, spec, jobs[number]):
+                        self.least = min(self.least, takes)
                 self.tell(0)
             finally:
                 pool.shutdown(cancel_futures=True)
@@ -226,27 +225,54 @@ class _Search:
         if self.progress is not None and self.best is not None:
             self.progress(SearchState(self.round, self.tried, self.dropped, left, self.best_s, self.best.actions))
 
-    def try_one(self, actions: ActionList, spec: ProgramSpec, job: Future[object] | None) -> None:
-        """Measures a program, once it is prepared."""
+    def measured(self, actions: ActionList, spec: ProgramSpec, job: Future[object] | None) -> bool:
+        """Measures a program, once it is prepared; whether it could be."""
         try:
             if job is not None:
                 job.result()
             seconds = self.measure(spec)
         except Exception as error:
             self.drop(error)
-            return
+            return False
         self.tried += 1
         self.ranked.append((seconds, len(self.ranked), actions))
         if seconds < self.best_s:
             self.best, self.best_s = render_kernel(self.kernel, self.renderer, actions), seconds
+        return True
 
-    def fastest(self) -> dict[tuple[type[Action], ...], float]:
+    def fastest(self) -> BestTimes:
         """The best time of each way in which the kernel is parted, where it is near the best of all."""
-        found: dict[tuple[type[Action], ...], float] = {}
+        found: BestTimes = {}
         for seconds, _, actions in self.ranked:
             if seconds <= NEAR * self.best_s:
                 found.setdefault(parted_by(actions), seconds)
         return found
+
+    def climb(
+        self, before: BestTimes, width: int, max_rounds: int, first: Sequence[ActionList] | None = None
+    ) -> None:
+        """Goes on, round by round, to what is next to the best lists, as long as some way to part the kernel gains.
+
+        Args:
+          before: the best times before the last lists were measured.
+          width: how many lists a round goes on from.
+          max_rounds: of the whole search.
+          first: what the first round goes on from, where it is not the best lists: of these all neighbours are tried.
+        """
+        while self.round < max_rounds and self.gained(before):
+            before = self.fastest()
+            self.round += 1
+            front, most = (self.front(width), MOST) if first is None else (first, MOST_FIRST)
+            self.expanded.update(front)
+            self.consider(
+                (found for actions in front for found in self.neighbours(actions)),
+                (found for actions in front for found in self.around_caches(actions)), most)
+            first = None
+
+    def gained(self, before: BestTimes) -> bool:
+        """Whether some way to part the kernel is faster than it was, or new."""
+        least = {parting: seconds * (1 - MIN_GAIN) for parting, seconds in before.items()}
+        return any(seconds < least.get(parting, math.inf) for parting, seconds in self.fastest().items())
 
     def front(self, width: int) -> list[ActionList]:
         """The best lists of actions that were not expanded before, some of each way in which the kernel is parted."""
@@ -255,7 +281,6 @@ class _Search:
         for parting in dict.fromkeys(map(parted_by, near)):
             alike = [actions for actions in near if parted_by(actions) == parting]
             chosen += [actions for actions in alike[:width] if actions not in self.expanded]
-        self.expanded.update(chosen)
         return chosen
 
     def neighbours(self, actions: ActionList) -> Iterator[ActionList]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, product, zip_longest
 
 from tg_shape import sint
 
@@ -141,11 +141,12 @@ def for_caches(kernel: Kernel, target: Target) -> Iterator[tuple[KernelAction, .
         tellings = [(number, action) for number, part in parts for action in told(part)]
         past = [entry for entry in tellings if isinstance(entry[1], Stream)]
         # a row that is fetched ahead gains little while its memory is also read for what is written
-        found = [*((entry,) for entry in tellings), *(
+        hints = [*((entry,) for entry in tellings), *(
             (first, then) for first in past for then in tellings if isinstance(then[1], Prefetch))]
-        found += [tuple((number, action) for action in actions) for number, part in parts
+        orders = [tuple((number, action) for action in actions) for number, part in parts
                   for actions in (*((action,) for action in of_memory(part)), *together(part))]
-        for entries in found:
+        # in turns, for a search measures no more than so many, and a kernel of many loads has many hints
+        for entries in (entry for pair in zip_longest(orders, hints) for entry in pair if entry is not None):
             yield tuple(action if kernel.single else In(number, action) for number, action in entries)
 
 

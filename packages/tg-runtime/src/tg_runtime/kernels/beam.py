@@ -33,6 +33,7 @@ _CLOSE = 1.1  # times the fastest one's time, at the most, that a finalist took
 _LEAST_S = 5e-3  # for which a short program runs again and again: the first is slow, and some is not disturbed
 _MOST_S = 0.5  # after which a program, however slow, is not run again
 _FAR = 3.0  # times the best one's time: a program that takes so long is not run again
+_FASTER = 1.25  # times as fast as the reference, a program is the new one; all that are chosen were a little lucky
 _MOST_CYCLES = 3e8  # that a plain kernel takes by the cost model; without its cache misses, of which it has most
 
 
@@ -124,6 +125,8 @@ class _Measure:
         self.buffers = [Buffer(device.device, arg.size, arg.dtype).allocate() for arg in arguments]
         self.values = {v: (v.vmin + v.vmax) // 2 for v in ast.variables()}
         self.best = math.inf
+        self.reference: CompiledRunner | None = None
+        self.reference_s = math.inf
         self.measured: list[tuple[float, tuple[str, ...]]] = []
         self.ready: dict[str, bytes] = {}
         self.comparison: Comparison | None = None
@@ -150,8 +153,7 @@ class _Measure:
         times: list[list[float]] = [[] for _ in specs]
         for _ in range(_TURNS):
             for runner, taken in zip(runners, times, strict=True):
-                seconds = runner(self.buffers, self.values, wait=True)
-                taken.append(math.inf if seconds is None else seconds)
+                taken.append(self.seconds(runner))
         least = [min(taken) for taken in times]
         return specs[least.index(min(least))]
 
@@ -161,15 +163,15 @@ class _Measure:
         self.ready[spec.src] = self.device.compiler.compile(spec.src)
 
     def __call__(self, spec: ProgramSpec) -> float:
+        """Seconds that a program takes, on the scale of the first one's; infinity where it is far from the fastest.
+
+        It runs in turns with a reference: the first program, or the latest that was much faster than the one before.
+        What else the machine does, and at which clock, is then the same for both, and their ratio is worth more than
+        seconds that were taken minutes apart.
+        """
         runner = CompiledRunner(spec, self.device, cached=False, lib=self.ready.pop(spec.src, None))
-        end, times = time.monotonic() + _MOST_S, list[float]()
-        while len(times) < _RUNS or sum(times) < _LEAST_S:
-            seconds = runner(self.buffers, self.values, wait=True)
-            times.append(math.inf if seconds is None else seconds)
-            if (min(times) > _FAR * self.best and sum(times) > _LEAST_S) or time.monotonic() > end:
-                break
-        fastest = min(times)
-        if fastest > NEAR * self.best:  # it is not compared: the search goes on from none so slow
+        seconds = self.in_turns(runner)
+        if seconds > NEAR * self.best:  # it is not compared: the search goes on from none so slow
             return math.inf
         if self.comparison is not None:
             try:
@@ -178,6 +180,25 @@ class _Measure:
                 if DEBUG.value >= 1:
                     print(f"BEAM: wrong, and not used: {'; '.join(spec.actions)}: {error}")
                 raise
-        self.best = min(self.best, fastest)
-        self.measured.append((fastest, spec.actions))
-        return fastest
+        self.best = min(self.best, seconds)
+        if seconds * _FASTER < self.reference_s:
+            self.reference, self.reference_s = runner, seconds
+        self.measured.append((seconds, spec.actions))
+        return seconds
+
+    def in_turns(self, runner: CompiledRunner) -> float:
+        """What a program takes beside the reference, in seconds on its scale: each at its best of some turns."""
+        end, times, others = time.monotonic() + _MOST_S, list[float](), list[float]()
+        while True:
+            times.append(self.seconds(runner))
+            if self.reference is not None:
+                others.append(self.seconds(self.reference))
+            found = min(times) if self.reference is None else self.reference_s * (min(times) / min(others))
+            seen = len(times) >= _RUNS or found > _FAR * self.best
+            if (seen and sum(times) > _LEAST_S) or time.monotonic() > end:
+                return found
+
+    def seconds(self, runner: CompiledRunner) -> float:
+        """A run's; infinity where the device does not tell."""
+        taken = runner(self.buffers, self.values, wait=True)
+        return math.inf if taken is None else taken
