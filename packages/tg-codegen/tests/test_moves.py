@@ -15,7 +15,7 @@ from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Action, In, KernelAction, Mark, Share, Split
 from tg_codegen.plan.heuristic import applied
 from tg_codegen.plan.vocabulary import ACTIONS, parse_action
-from tg_codegen.search.moves import alterations, for_caches, instructions, overlaps
+from tg_codegen.search.moves import alterations, measured_moves, modelled_moves, other_walks
 from tg_codegen.search.replanned import reparted
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -86,9 +86,9 @@ CASES = [
 def moves(ast: LazyOp, target: Target, so_far: tuple[str, ...]) -> Iterator[Action]:
     loops = [action for action in map(parse_action, so_far) if isinstance(action, KernelAction)]
     kernel = applied(stated(lower(ast)), loops)
-    yield from instructions(kernel, target)
-    yield from (action for actions in for_caches(kernel, target) for action in actions)
-    yield from (action for actions in overlaps(()) for action in actions)
+    yield from modelled_moves(kernel, target)
+    yield from (action for actions in measured_moves(kernel, target) for action in actions)
+    yield from (action for actions in other_walks(()) for action in actions)
 
 
 def found() -> list[Action]:
@@ -111,7 +111,7 @@ def test_what_is_shared_may_be_so_for_the_whole_kernel() -> None:
 @pytest.mark.parametrize("kind", [Kind.FRAGMENT_ROWS, Kind.FRAGMENT_COLUMNS])
 def test_a_product_by_warps_is_one_move(kind: Kind) -> None:
     kernel = stated(lower(product(64, 64, 64, F16, F32)))
-    whole = [actions for actions in for_caches(kernel, GPU)
+    whole = [actions for actions in measured_moves(kernel, GPU)
              if any(isinstance(a, Split) and a.kind is kind for a in actions)]  # fmt: skip
     assert whole and all(isinstance(applied(kernel, actions), Kernel) for actions in whole)
 

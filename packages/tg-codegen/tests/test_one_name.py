@@ -1,4 +1,7 @@
-"""One word is one thing: a name at the top of a module of the code generator stands in no other module."""
+"""One word is one thing: a name at the top of a module stands in no other module of its package.
+
+That is so of the code generator and of the packages beneath it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,25 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 import tg_codegen
+import tg_dtype
+import tg_lazy
+import tg_shape
 
 ROLES = {
-    "DIALECT",  # of a language of the C family: what its renderer is made of
-    "proposed",  # of a module of an action: where the heuristic wants it
+    tg_codegen: {
+        "DIALECT",  # of a language of the C family: what its renderer is made of
+        "proposed",  # of a module of an action: where the heuristic wants it
+    },
+    tg_dtype: set[str](),
+    tg_lazy: {"alu", "bitcast", "cast", "load", "reduce", "view"},  # nodes of an AST, and the same ones folded
+    tg_shape: set[str](),
 }
-"""Names that say what a module has to offer, the same in each that has it."""
+"""For each package the names that say what a module has to offer, the same in each that has it."""
 
 
 def defined(source: str) -> Iterator[str]:
@@ -22,11 +36,16 @@ def defined(source: str) -> Iterator[str]:
         found: list[str] = []
         if isinstance(line, ast.FunctionDef | ast.ClassDef):
             found = [line.name]
-        elif isinstance(line, ast.Assign):
+        elif isinstance(line, ast.Assign) and not typing_alone(line.value):
             found = [target.id for target in line.targets if isinstance(target, ast.Name)]
         elif isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
             found = [line.target.id]
-        yield from (name for name in found if not name.startswith("_"))
+        yield from (name for name in found if not name.startswith("_") and name != "TYPE_CHECKING")
+
+
+def typing_alone(value: ast.expr) -> bool:
+    """Whether a value is a type variable, which means what the signature says in which it stands."""
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "TypeVar"
 
 
 def twice(folder: Path) -> dict[str, list[str]]:
@@ -38,9 +57,11 @@ def twice(folder: Path) -> dict[str, list[str]]:
     return {name: where for name, where in found.items() if len(where) > 1}
 
 
-def test_a_name_is_defined_in_one_module() -> None:
-    found = twice(Path(tg_codegen.__file__).parent)
-    assert found.keys() == ROLES, f"one name in several modules: {({n: w for n, w in found.items() if n not in ROLES})}"
+@pytest.mark.parametrize("package", ROLES, ids=lambda package: str(package.__name__))
+def test_a_name_is_defined_in_one_module(package: ModuleType) -> None:
+    assert package.__file__ is not None
+    found, roles = twice(Path(package.__file__).parent), ROLES[package]
+    assert found.keys() == roles, f"one name in several modules: {({n: w for n, w in found.items() if n not in roles})}"
 
 
 def test_a_name_that_stands_twice_is_seen(tmp_path: Path) -> None:

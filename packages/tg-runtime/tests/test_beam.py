@@ -72,15 +72,15 @@ MORE = [pytest.param(dtype, marks=pytest.mark.slow) for dtype in (dtypes.float16
 def test_a_planted_wrong_action_never_wins(
     dtype: DType, cache_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = tg_codegen.search.moves.instructions
+    real = tg_codegen.search.moves.modelled_moves
 
-    def instructions(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
+    def moves(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
         yield Forget("r0")
         yield Break("i0")
         yield from list(real(kernel, target))[:4]
 
-    monkeypatch.setattr(tg_codegen.search.beam, "instructions", instructions)
-    for name in ("NEAR", "_FAR"):  # however long it takes on a busy machine
+    monkeypatch.setattr(tg_codegen.search.beam, "modelled_moves", moves)
+    for name in ("TIME_RATIO", "_FAR"):  # however long it takes on a busy machine
         monkeypatch.setattr(beam, name, math.inf)
     sink = row_sums(24, 4096, dtype)
     values = [i % 2 for i in range(24 * 4096)]

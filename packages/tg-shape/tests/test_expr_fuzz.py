@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from tg_shape import Expr, Variable, bounds_of, coefficient, linear_terms, sint, smax, smin, stride
+from tg_shape import Expr, Variable, bounds_of, coefficient, linear_terms, sint, smax, smin, symbolic_stride
 
 Array = npt.NDArray[np.int64]
 X, Y, Z, W = Variable("x", 0, 11), Variable("y", -5, 4), Variable("z", 0, 2), Variable("w", 3, 9)
@@ -241,7 +241,7 @@ def test_a_coefficient_is_a_slope(pair: Pair, data: Any) -> None:
 @given(pair=numbers, data=some.data())
 def test_a_stride_is_a_slope_of_what_else_varies(pair: Pair, data: Any) -> None:
     e, v = pair[0], data.draw(some.sampled_from(VARIABLES))
-    slope = stride(e, v)
+    slope = symbolic_stride(e, v)
     if slope is None:
         assert coefficient(e, v) is None
         return

@@ -10,7 +10,7 @@ from .bounds import bounds_of, is_nonnegative, upper
 from .expr import Bind, Expr, Variable, as_sint, sint, topological
 from .helpers import bound_value, ceildiv, even_part, prod, resolve, smax, smin, sym_eval
 from .interned import Interned
-from .linear import coefficient, linear_terms, step, stride
+from .linear import coefficient, linear_terms, step, symbolic_stride
 from .shapetracker import ShapeTracker
 from .text import dumps, loads
 from .toposort import toposort
@@ -40,9 +40,9 @@ __all__ = [
     "smax",
     "smin",
     "step",
-    "stride",
     "substitute",
     "sym_eval",
+    "symbolic_stride",
     "topological",
     "toposort",
     "unbind",

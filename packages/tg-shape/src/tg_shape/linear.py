@@ -149,7 +149,7 @@ def coefficient(e: sint, var: Expr) -> int | None:
     return found
 
 
-def stride(e: sint, var: Expr) -> sint | None:
+def symbolic_stride(e: sint, var: Expr) -> sint | None:
     """By how much ``e`` grows with ``var``, where sizes that vary may multiply it.
 
     Args:
@@ -162,7 +162,7 @@ def stride(e: sint, var: Expr) -> sint | None:
     Example:
       >>> from tg_shape import Variable
       >>> i, n = Variable("i", 0, 9), Variable("n", 1, 9)
-      >>> stride(i * n * 3 + i + n, i), stride(i * 4, i), stride(i * i, i)
+      >>> symbolic_stride(i * n * 3 + i + n, i), symbolic_stride(i * 4, i), symbolic_stride(i * i, i)
       (n*3 + 1, 4, None)
     """
     found: sint = 0
@@ -210,6 +210,6 @@ __all__ = [
     "order_of",
     "scaled",
     "step",
-    "stride",
+    "symbolic_stride",
     "terms_of",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tg_shape import Expr, Variable, sint, stride, substitute
+from tg_shape import Expr, Variable, sint, substitute, symbolic_stride
 
 from .nest import Axis, Nest, Node, NodeTable, Root, with_expressions
 from .spec import Kind, NodeOp
@@ -55,7 +55,7 @@ def walks_linearly(index: sint, valid: sint, a: Variable, b: Variable, width: in
         return False
     if isinstance(index, int):
         return True
-    outer, inner = stride(index, a), stride(index, b)
+    outer, inner = symbolic_stride(index, a), symbolic_stride(index, b)
     return outer is not None and inner is not None and outer == inner * width
 
 

@@ -32,7 +32,7 @@ from ..plan.heuristic import applied
 from ..plan.vocabulary import PARTING, parse_action
 from .cycles import cycles
 from .descent import descents
-from .moves import alterations, even_walks, for_caches, instructions, overlaps
+from .moves import alterations, even_walks, measured_moves, modelled_moves, other_walks
 from .replanned import reparted, replanned
 
 if TYPE_CHECKING:
@@ -42,15 +42,15 @@ LONGEST = 3000
 """UOps of a program that is measured: longer ones take a compiler longer than a search can wait."""
 MIN_GAIN = 0.01
 """Part of the best time by which a round must be faster for the search to go on, for some way to part the kernel."""
-NEAR = 1.5
+TIME_RATIO = 1.5
 """Times the best: from lists of actions that take longer the search does not go on."""
-MOST = 48
+MOST_PROGRAMS = 48
 """Programs of a round that are measured, of those that the cost model judges, and of the others."""
-MOST_FIRST = 128
+MOST_NEIGHBOURS = 128
 """The same for the neighbours of the heuristic's list: it has few more, and what they gain no model knows before."""
-FAR = 3.0
+ROUND_CYCLES_RATIO = 3.0
 """Times the fewest cycles of a round: what the cost model puts farther off is not measured."""
-FARTHEST = 8.0
+CYCLES_RATIO = 8.0
 """Times the fewest cycles so far: a program that takes more runs whole loops again, whatever it gains in the caches."""
 
 ActionList = tuple[Action, ...]
@@ -164,7 +164,7 @@ class _Search:
         self.dropped += 1
         self.problem = f"{type(error).__name__}: {error}"
 
-    def consider(self, judged: Iterable[ActionList], others: Iterable[ActionList], most: int = MOST) -> None:
+    def consider(self, judged: Iterable[ActionList], others: Iterable[ActionList], most: int = MOST_PROGRAMS) -> None:
         """Measures what comes of lists of actions: of those that the cost model can judge the best, and the others.
 
         Of the others only those are left out whose instructions alone take far longer than what is best so far.
@@ -174,9 +174,9 @@ class _Search:
         from concurrent.futures import ThreadPoolExecutor, wait  # and logging with it: most programs never search
 
         ranked = sorted(self.programs(judged), key=lambda entry: entry[0])
-        found = [entry for entry in ranked[:most] if entry[0] <= FAR * ranked[0][0]]
-        farthest = FARTHEST * min(self.least, ranked[0][0] if ranked else math.inf)
-        found += islice((entry for entry in self.programs(others) if entry[0] <= farthest), most)
+        found = [entry for entry in ranked[:most] if entry[0] <= ROUND_CYCLES_RATIO * ranked[0][0]]
+        cycles_bound = CYCLES_RATIO * min(self.least, ranked[0][0] if ranked else math.inf)
+        found += islice((entry for entry in self.programs(others) if entry[0] <= cycles_bound), most)
         with ThreadPoolExecutor(self.workers) as pool:
             jobs = [self.prepared(pool, spec) for *_, spec in found]
             try:
@@ -244,7 +244,7 @@ class _Search:
         """The best time of each way in which the kernel is parted, where it is near the best of all."""
         found: BestTimes = {}
         for seconds, _, actions in self.ranked:
-            if seconds <= NEAR * self.best_s:
+            if seconds <= TIME_RATIO * self.best_s:
                 found.setdefault(parted_by(actions), seconds)
         return found
 
@@ -262,7 +262,7 @@ class _Search:
         while self.round < max_rounds and self.gained(before):
             before = self.fastest()
             self.round += 1
-            front, most = (self.front(width), MOST) if first is None else (first, MOST_FIRST)
+            front, most = (self.front(width), MOST_PROGRAMS) if first is None else (first, MOST_NEIGHBOURS)
             self.expanded.update(front)
             self.consider(
                 (found for actions in front for found in self.neighbours(actions)),
@@ -276,7 +276,7 @@ class _Search:
 
     def front(self, width: int) -> list[ActionList]:
         """The best lists of actions that were not expanded before, some of each way in which the kernel is parted."""
-        near = [actions for seconds, _, actions in self.ranked if seconds <= NEAR * self.best_s]
+        near = [actions for seconds, _, actions in self.ranked if seconds <= TIME_RATIO * self.best_s]
         chosen: list[ActionList] = []
         for parting in dict.fromkeys(map(parted_by, near)):
             alike = [actions for actions in near if parted_by(actions) == parting]
@@ -288,10 +288,10 @@ class _Search:
         loops, walks = in_order(actions)
         kernel = applied(self.kernel, loops)
         yield from ((*found, *walks) for found in self.whole_lists(loops))
-        yield from ((*loops, more, *walks) for more in instructions(kernel, self.renderer.target))
+        yield from ((*loops, more, *walks) for more in modelled_moves(kernel, self.renderer.target))
         yield from ((*found, *walks) for found in alterations(loops))
         if self.renderer.target.walks_memory:
-            yield from ((*loops, *found) for found in overlaps(walks))
+            yield from ((*loops, *found) for found in other_walks(walks))
 
     def whole_lists(self, loops: Sequence[KernelAction]) -> Iterator[ActionList]:
         """Lists in which a planner's own replaces what is done to a part, unless the planner fails."""
@@ -307,4 +307,4 @@ class _Search:
         kernel = applied(self.kernel, loops)
         if self.renderer.target.walks_memory:
             yield from even_walks(loops)
-        yield from ((*loops, *more, *walks) for more in for_caches(kernel, self.renderer.target))
+        yield from ((*loops, *more, *walks) for more in measured_moves(kernel, self.renderer.target))

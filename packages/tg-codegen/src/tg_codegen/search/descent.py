@@ -26,7 +26,7 @@ from ..plan import cut_dimension
 from ..plan.actions import Action, ActionError, In, KernelAction, LoopAction, Mark, Split
 from ..plan.heuristic import applied
 from .cycles import cycles
-from .moves import on_loops, overlaps, parting
+from .moves import loop_moves, other_walks, parting_moves
 from .replanned import planned_from
 
 LONGEST_MODELLED = 1000
@@ -40,9 +40,9 @@ PATIENCE = 400
 def descents(kernel: Kernel, renderer: Renderer) -> Iterator[tuple[Action, ...]]:
     """Lists of actions for each way in which a kernel can be parted: the planners', and the model's."""
     cuts = tuple(cut_dimension.proposed(kernel, renderer.target))
-    parted = ((*cuts, action) for action in parting(applied(kernel, cuts), renderer.target))
+    parted = ((*cuts, action) for action in parting_moves(applied(kernel, cuts), renderer.target))
     starts: list[tuple[KernelAction, ...]] = [*dict.fromkeys(((), cuts)), *parted]
-    choices = [(), *overlaps(())] if renderer.target.walks_memory else [()]
+    choices = [(), *other_walks(())] if renderer.target.walks_memory else [()]
     for start in starts:
         with suppress(Exception):  # a planner's defects are not the search's
             planned = planned_from(kernel, start, renderer.target)
@@ -74,7 +74,7 @@ def descent(kernel: Kernel, start: tuple[KernelAction, ...], renderer: Renderer)
     around: list[tuple[KernelAction, ...]] = [(), *((mark,) for mark in marks)]
     lists = [(*start, *threads, *inside) for threads in around]
     best = min(lists, key=lambda actions: cost(kernel, actions, renderer))
-    return min(((*best, *walks) for walks in ((), *overlaps(()))), key=lambda a: cost(kernel, a, renderer))
+    return min(((*best, *walks) for walks in ((), *other_walks(()))), key=lambda a: cost(kernel, a, renderer))
 
 
 def by_itself(part: Nest) -> Kernel:
@@ -96,7 +96,7 @@ def best_loops(kernel: Kernel, renderer: Renderer, parts: int) -> tuple[LoopActi
     """
     target, longest = renderer.target, LONGEST_MODELLED // parts
     starts: dict[Variable, tuple[LoopAction, ...]] = {}
-    for action in on_loops(kernel.parts[0], target):
+    for action in loop_moves(kernel.parts[0], target):
         if isinstance(action, (Split, Mark)) and action.kind in LANE:
             root = kernel.parts[0].axis(action.axis).root
             starts[root] = min(((action,), starts.get(root, ())), key=lambda a: cost(kernel, a, renderer, longest))
@@ -113,7 +113,7 @@ def descent_from(
     least = cost(kernel, best, renderer, longest)
     gains = True
     while gains and patience > 0:
-        lists = [(*best, more) for more in on_loops(applied(kernel, best).parts[0], renderer.target)]
+        lists = [(*best, more) for more in loop_moves(applied(kernel, best).parts[0], renderer.target)]
         costs = [cost(kernel, longer, renderer, longest) for longer in lists]
         patience -= len(lists)
         takes = min(costs, default=least)

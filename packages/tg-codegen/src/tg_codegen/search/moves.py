@@ -62,18 +62,18 @@ SMALL = 16
 """Iterations of a reduction that is tried wholly unrolled."""
 
 
-def instructions(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
+def modelled_moves(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
     """Actions that change which instructions a kernel has, and how many: a cost model without caches can judge them."""
     if kernel.untouched:
-        yield from parting(kernel, target)
+        yield from parting_moves(kernel, target)
     if target.threads > 1:
         yield from (Mark(axis.name, Kind.THREAD) for axis in kernel.shared)
     for number, part in enumerate(kernel.every_part):
-        for action in on_loops(part, target):
+        for action in loop_moves(part, target):
             yield action if kernel.single else In(number, action)
 
 
-def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
+def parting_moves(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
     """Actions that change what the dimensions and the parts of a kernel are."""
     if kernel.as_stated:
         yield from cuts(kernel.whole)
@@ -87,7 +87,7 @@ def parting(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
             yield from (RowBlocks(rows) for rows in dict.fromkeys((*planned, *BLOCK_SIZES)))
 
 
-def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
+def loop_moves(nest: Nest, target: Target) -> Iterator[LoopAction]:
     """Actions that may be worth a try on the loops of a nest."""
     none, items = foreign(target), any(axis.kind in ITEMS for axis in nest.axes)
     if target.shared_bytes and items:
@@ -131,26 +131,26 @@ def on_loops(nest: Nest, target: Target) -> Iterator[LoopAction]:
                 yield from (Share(number, axis.name) for number in range(len(loads_of(nest))))
 
 
-def for_caches(kernel: Kernel, target: Target) -> Iterator[tuple[KernelAction, ...]]:
+def measured_moves(kernel: Kernel, target: Target) -> Iterator[tuple[KernelAction, ...]]:
     """Actions, or groups of them, that only a measure can judge: what caches gain by, and products by warps."""
     for number, part in enumerate(kernel.every_part):
-        for actions in by_warps(part, target):
+        for actions in warp_moves(part, target):
             yield tuple(action if kernel.single else In(number, action) for action in actions)
     if target.walks_memory:
         parts = list(enumerate(kernel.every_part))
-        tellings = [(number, action) for number, part in parts for action in told(part)]
-        past = [entry for entry in tellings if isinstance(entry[1], Stream)]
+        hints = [(number, action) for number, part in parts for action in cache_hints(part)]
+        past = [entry for entry in hints if isinstance(entry[1], Stream)]
         # a row that is fetched ahead gains little while its memory is also read for what is written
-        hints = [*((entry,) for entry in tellings), *(
-            (first, then) for first in past for then in tellings if isinstance(then[1], Prefetch))]
+        told = [*((entry,) for entry in hints), *(
+            (first, then) for first in past for then in hints if isinstance(then[1], Prefetch))]
         orders = [tuple((number, action) for action in actions) for number, part in parts
-                  for actions in (*((action,) for action in of_memory(part)), *together(part))]
+                  for actions in (*((action,) for action in memory_moves(part)), *joint_moves(part))]
         # in turns, for a search measures no more than so many, and a kernel of many loads has many hints
-        for entries in (entry for pair in zip_longest(orders, hints) for entry in pair if entry is not None):
+        for entries in (entry for pair in zip_longest(orders, told) for entry in pair if entry is not None):
             yield tuple(action if kernel.single else In(number, action) for number, action in entries)
 
 
-def told(nest: Nest) -> Iterator[LoopAction]:
+def cache_hints(nest: Nest) -> Iterator[LoopAction]:
     """Hints for the caches: what is written past them, and what is fetched ahead."""
     loads = range(len(loads_of(nest)))
     yield from (Stream(slot) for slot in sorted({store.slot for store in nest.stores}))
@@ -159,7 +159,7 @@ def told(nest: Nest) -> Iterator[LoopAction]:
         yield from (PrefetchIndirect(axis.name, 4) for axis in nest.axes if axis.kind is Kind.LOOP)
 
 
-def of_memory(nest: Nest) -> Iterator[LoopAction]:
+def memory_moves(nest: Nest) -> Iterator[LoopAction]:
     """Actions that change the order in which memory is reached, and what is kept."""
     loads = range(len(loads_of(nest)))
     yield from (Pack(number, None) for number in loads)
@@ -172,7 +172,7 @@ def of_memory(nest: Nest) -> Iterator[LoopAction]:
                 yield SplitReduction(number, axis.name)
 
 
-def together(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
+def joint_moves(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
     """Actions of which each alone gains nothing.
 
     An operand is packed for a loop that runs outside of those that read it again, or all loops run over a block of
@@ -189,7 +189,7 @@ def together(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
                     yield Split(axis.name, PIECE, Kind.REDUCE), SplitReduction(number, None)
 
 
-def by_warps(nest: Nest, target: Target) -> Iterator[tuple[LoopAction, ...]]:
+def warp_moves(nest: Nest, target: Target) -> Iterator[tuple[LoopAction, ...]]:
     """Splits that give a product to an instruction of all items of a warp: its rows, its columns and its depth."""
     loops = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.GLOBAL)]
     for node, rows, columns in product(reductions_of(nest), loops, loops):
@@ -218,7 +218,7 @@ def alterations(actions: Sequence[KernelAction]) -> Iterator[tuple[KernelAction,
     for at, action in enumerate(actions):
         before, after = tuple(actions[:at]), tuple(actions[at + 1 :])
         yield before + after
-        yield from ((*before, other, *after) for other in otherwise(action))
+        yield from ((*before, other, *after) for other in other_numbers(action))
         if after and _part(action) == _part(after[0]):  # those of different parts change nothing for each other
             yield (*before, after[0], action, *after[1:])
     sides = [(at, number, split) for at, action in enumerate(actions)
@@ -226,7 +226,7 @@ def alterations(actions: Sequence[KernelAction]) -> Iterator[tuple[KernelAction,
              if isinstance(split, Split) and split.kind is Kind.UPCAST]
     for one, other in combinations(sides, 2):
         if one[1] == other[1]:
-            yield from tiles(actions, one[0], other[0])
+            yield from other_tiles(actions, one[0], other[0])
 
 
 def _part(action: KernelAction) -> int | None:
@@ -234,28 +234,28 @@ def _part(action: KernelAction) -> int | None:
     return action.number if isinstance(action, In) else None
 
 
-def tiles(actions: Sequence[KernelAction], one: int, other: int) -> Iterator[tuple[KernelAction, ...]]:
+def other_tiles(actions: Sequence[KernelAction], one: int, other: int) -> Iterator[tuple[KernelAction, ...]]:
     """Lists in which the splits at two places cut a register tile of another size."""
     for rows, vectors in product(TILE_ROWS, TILE_ROWS):
         if RESULTS[0] <= rows * vectors <= RESULTS[1]:
-            changed = [sized(action, rows if at == one else vectors) if at in (one, other) else action
+            changed = [with_factor(action, rows if at == one else vectors) if at in (one, other) else action
                        for at, action in enumerate(actions)]
             yield tuple(action for action in changed if action is not None)
 
 
-def sized(action: KernelAction, factor: int) -> KernelAction | None:
+def with_factor(action: KernelAction, factor: int) -> KernelAction | None:
     """A split by another number, which may be one of a part; None for a split by 1."""
     if isinstance(action, In):
-        inner = sized(action.action, factor)
+        inner = with_factor(action.action, factor)
         return In(action.number, inner) if isinstance(inner, LoopAction) else None
     assert isinstance(action, Split)
     return replace(action, factor=factor) if factor > 1 else None
 
 
-def otherwise(action: KernelAction) -> Iterator[KernelAction]:
+def other_numbers(action: KernelAction) -> Iterator[KernelAction]:
     """The action with other numbers."""
     if isinstance(action, In):
-        yield from (In(action.number, other) for other in otherwise(action.action) if isinstance(other, LoopAction))
+        yield from (In(action.number, other) for other in other_numbers(action.action) if isinstance(other, LoopAction))
     elif isinstance(action, Split):
         near = {action.factor * 2, action.factor // 2, action.factor + 1, action.factor - 1}
         if action.kind is Kind.UPCAST:
@@ -289,10 +289,10 @@ def even_walks(actions: Sequence[KernelAction]) -> Iterator[tuple[Action, ...]]:
             if isinstance(action, In) and isinstance(inner, Split) and inner.kind in (Kind.SPREAD, Kind.UPCAST):
                 action = In(action.number, replace(inner, factor=count))
             evened.append(action)
-        yield from ((*evened, *walks) for walks in overlaps(()))
+        yield from ((*evened, *walks) for walks in other_walks(()))
 
 
-def overlaps(walks: Sequence[Action]) -> Iterator[tuple[Action, ...]]:
+def other_walks(walks: Sequence[Action]) -> Iterator[tuple[Action, ...]]:
     """Other choices of actions on the structured form."""
     choices: tuple[tuple[Action, ...], ...] = ((), (JoinWalks(),), (DelayStores(),), (JoinWalks(), DelayStores()))
     yield from (choice for choice in choices if choice != tuple(walks))

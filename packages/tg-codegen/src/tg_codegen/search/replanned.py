@@ -19,7 +19,7 @@ from ..nest.nest import Nest
 from ..plan.actions import ActionError, In, KernelAction, LoopAction
 from ..plan.heuristic import alternatives, applied, completed, loop_actions
 from ..plan.vocabulary import PARTING
-from .moves import otherwise, parting
+from .moves import other_numbers, parting_moves
 
 KernelActions = tuple[KernelAction, ...]
 
@@ -45,7 +45,7 @@ def replanned(kernel: Kernel, actions: Sequence[KernelAction], target: Target) -
     yield (*around, *completed(kernel, target))
     alone = replace(target, threads=1) if kernel.shared else target
     for number, part in enumerate(kernel.every_part):
-        for planned in lists(part, alone):
+        for planned in planned_lists(part, alone):
             changed = inside | {number: planned}
             yield (*around, *(action if kernel.single else In(place, action)
                               for place in sorted(changed) for action in changed[place]))  # fmt: skip
@@ -57,16 +57,16 @@ def reparted(kernel: Kernel, actions: Sequence[KernelAction], target: Target) ->
     What was done to the loops of other parts says nothing of these.
     """
     parts = [action for action in actions if isinstance(action, PARTING)]
-    starts = [(*parts, more) for more in parting(applied(kernel, parts), target)]
+    starts = [(*parts, more) for more in parting_moves(applied(kernel, parts), target)]
     for at, action in enumerate(parts):
         starts.append((*parts[:at], *parts[at + 1 :]))
-        starts += [(*parts[:at], other, *parts[at + 1 :]) for other in otherwise(action)]
+        starts += [(*parts[:at], other, *parts[at + 1 :]) for other in other_numbers(action)]
     for start in starts:
         with suppress(ActionError, EmitError):  # not every kernel can be parted so
             yield planned_from(kernel, start, target)
 
 
-def lists(part: Nest, target: Target) -> Iterator[list[LoopAction]]:
+def planned_lists(part: Nest, target: Target) -> Iterator[list[LoopAction]]:
     """What planners propose for the loops of a part."""
     yield loop_actions(part, target)
     yield from alternatives(part, target)

@@ -25,7 +25,7 @@ from tg_shape import Expr, Interned, ShapeTracker, Variable, View, prod, resolve
 from ..ops import ALU, LEAVES, MEMORY, REDUCIBLE, Ops, identity, result_dtype
 from ..trackers import Shape, contiguous, masked, max_size, repeated, repeats, row_major_offset, writes_once
 from .label import Label, find_label, label_of
-from .operands import check_alike, check_assigned, check_inside, check_updated, describe, reduced
+from .operands import check_alike, check_assigned, check_inside, check_updated, reduced_shape, shapes_and_dtypes
 from .origin import caller, detailed
 from .storage import Readers, Storage
 
@@ -307,7 +307,7 @@ class LazyBuffer:
                 srcs = (self, *others)
                 dtype = _dtype_of(op, *[s.dtype for s in srcs])
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{error}; operands: {describe(srcs)}") from None
+            raise type(error)(f"{error}; operands: {shapes_and_dtypes(srcs)}") from None
         if others:
             check_alike(op, srcs)
         # a base is row-major
@@ -358,7 +358,7 @@ class LazyBuffer:
         """
         if op not in REDUCIBLE:
             raise ValueError(f"{op.name} cannot reduce; shape {self.shape}, dtype {self.dtype.name}")
-        shape, wanted, empty = reduced(op, self.shape, tuple(axes))
+        shape, wanted, empty = reduced_shape(op, self.shape, tuple(axes))
         if empty:
             return LazyBuffer.const(identity(op, self.dtype), self.dtype, shape, self.device)
         if not wanted:

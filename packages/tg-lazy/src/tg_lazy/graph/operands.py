@@ -29,7 +29,7 @@ class Operand(Protocol):
         """Canonical name of the device."""
 
 
-def describe(operands: Sequence[Operand]) -> str:
+def shapes_and_dtypes(operands: Sequence[Operand]) -> str:
     """Shapes and dtypes, for an error message."""
     return ", ".join(f"{x.shape} {x.dtype.name}" for x in operands)
 
@@ -43,14 +43,14 @@ def check_alike(op: Ops, operands: Sequence[Operand]) -> None:
     first = operands[0]
     for other in operands[1:]:
         if other.shape != first.shape:
-            raise ValueError(f"{op.name}: operands differ in shape: {describe(operands)}")
+            raise ValueError(f"{op.name}: operands differ in shape: {shapes_and_dtypes(operands)}")
         if other.device != first.device:
             devices = ", ".join(x.device for x in operands)
             raise ValueError(f"{op.name}: operands are on different devices: {devices}")
 
 
 @lru_cache(maxsize=4096)
-def reduced(op: Ops, shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, tuple[int, ...], bool]:
+def reduced_shape(op: Ops, shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, tuple[int, ...], bool]:
     """Of a reduction: the shape of the result, the axes with more than one element, and whether one has none.
 
     Raises:

@@ -14,7 +14,7 @@ from ..fusion.step import ELSEWHERE, ROW, Step, stored_through
 from ..ops import Ops
 from ..subgraph.node import Node, seen_shape, target_of, update_of
 from ..trackers import max_size
-from .order import Ordering, in_place
+from .order import Ordering, writes_where_it_reads
 
 Signature = tuple[object, ...]
 
@@ -25,7 +25,7 @@ def signature(step: Step) -> Signature:
     return step.roots[0].device, loops
 
 
-def reduced(step: Step) -> frozenset[object]:
+def reduction_ranges(step: Step) -> frozenset[object]:
     """What the reductions of a step run over."""
     return frozenset((seen_shape(r.srcs[0]), r.arg[1]) for r in step.reductions)
 
@@ -81,7 +81,7 @@ class Merging:
                 return False
         elif first.contraction is not None and (second.reductions or not vertical):
             return False
-        if first.reductions and second.reductions and reduced(first) != reduced(second):
+        if first.reductions and second.reductions and reduction_ranges(first) != reduction_ranges(second):
             return False
         if len(first.reductions) + len(second.reductions) > limits.stages:
             return False
@@ -95,7 +95,7 @@ class Merging:
             for root in one.roots:
                 if root in two.places and two.places[root] != {None}:
                     return False
-                if root.op is Ops.ASSIGN and not in_place(two, root):
+                if root.op is Ops.ASSIGN and not writes_where_it_reads(two, root):
                     return False
         return True
 
@@ -188,7 +188,9 @@ registers. The bound is an estimate: the sums in the passes of a Fourier transfo
 
 def _alike(first: Step, second: Step) -> bool:
     """Whether two contractions are short sums over the same operands, as the parts of a complex product are."""
-    if first.contraction is None or reduced(first) != reduced(second) or first.inputs.keys() != second.inputs.keys():
+    if first.contraction is None or reduction_ranges(first) != reduction_ranges(second):
+        return False
+    if first.inputs.keys() != second.inputs.keys():
         return False
     return all(map(_is_short, second.reductions))
 

@@ -70,7 +70,7 @@ class Ordering:
         if self.writers:
             for step in list(self.steps):
                 for root in list(step.roots):
-                    if root.op is Ops.ASSIGN and not in_place(step, root):
+                    if root.op is Ops.ASSIGN and not writes_where_it_reads(step, root):
                         self._detour(step, root)
         for step in self.steps:
             self.before[step], self.after[step] = {}, {}
@@ -221,7 +221,7 @@ def _memory(node: Node) -> Storage:
     return node.storage.root
 
 
-def in_place(step: Step, root: Node) -> bool:
+def writes_where_it_reads(step: Step, root: Node) -> bool:
     """Whether ``step`` reads the memory that the ASSIGN ``root`` overwrites only where it is about to write."""
     if not is_kernel(root):
         return True

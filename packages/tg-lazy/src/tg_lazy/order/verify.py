@@ -8,10 +8,10 @@ from ..fusion.step import Step, is_kernel
 from ..graph.storage import Storage
 from ..ops import Ops
 from ..subgraph.node import Node
-from .order import in_place
+from .order import writes_where_it_reads
 
 
-def verify(steps: Iterable[Step]) -> None:
+def verify_order(steps: Iterable[Step]) -> None:
     """Walks steps in execution order and follows which version of each memory there is.
 
     Raises:
@@ -27,7 +27,7 @@ def verify(steps: Iterable[Step]) -> None:
             assert root.storage is not None
             memory = root.storage.root
             if root.op is Ops.ASSIGN:
-                if root.size and not in_place(step, root):
+                if root.size and not writes_where_it_reads(step, root):
                     raise RuntimeError(f"schedule: {step!r} overwrites what it has yet to read")
                 before = root.srcs[0][0]
                 if before.size and (memory in there or before.op is not Ops.BUFFER):

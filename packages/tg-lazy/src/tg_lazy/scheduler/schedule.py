@@ -20,7 +20,7 @@ from ..order.merge import Merging
 from ..order.order import Ordering, allocate
 from ..order.peak_memory import lower_peak
 from ..order.row_chains import chains
-from ..order.verify import verify
+from ..order.verify import verify_order
 from ..settings.collector import Uncollected
 from ..subgraph.graph import Graph
 from ..subgraph.hazards import READER, kept, reach_readers
@@ -131,7 +131,7 @@ class _Plan:
         merging.run()
         merging.drop(self.fusion.chosen)
         runs = lower_peak(chains(ordering, self.fusion.chosen), ordering)
-        verify([step for run in runs for step in run])
+        verify_order([step for run in runs for step in run])
         return [found for run in runs for found in run_items(run)]
 
 

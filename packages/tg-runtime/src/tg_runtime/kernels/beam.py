@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tg_codegen import ProgramSpec, Renderer, SearchState, beam_search, compile_ast, parse_action
-from tg_codegen.search.beam import NEAR
+from tg_codegen.search.beam import TIME_RATIO
 from tg_codegen.search.cycles import cycles
 from tg_lazy import DEBUG, LazyOp
 
@@ -171,7 +171,7 @@ class _Measure:
         """
         runner = CompiledRunner(spec, self.device, cached=False, lib=self.ready.pop(spec.src, None))
         seconds = self.in_turns(runner)
-        if seconds > NEAR * self.best:  # it is not compared: the search goes on from none so slow
+        if seconds > TIME_RATIO * self.best:  # it is not compared: the search goes on from none so slow
             return math.inf
         if self.comparison is not None:
             try:
