@@ -123,9 +123,10 @@ def threads_around(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
 
 
 def loops(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
-    """The loops of each part. Where loops are around the parts, the parts are not divided among threads themselves.
+    """What planners propose for the loops of each part.
 
-    What one part reads, no other may write past the caches.
+    Where the parts share loops, threads divide these, and none divides a loop of its own. A part writes nothing past
+    the caches that another one reads.
     """
     if kernel.single:
         yield from loop_actions(kernel.parts[0], target)

@@ -159,7 +159,10 @@ class Planner(ABC):
         return [gap for gap in found if gap is not None]
 
     def stepped(self, load: Node, root: Variable) -> bool:
-        """Whether serial loops alone, beside that of ``root``, determine which of its iterations read such zeros."""
+        """Whether the counters of serial loops tell which iterations of ``root`` read zeros of :meth:`gaps`.
+
+        Those iterations are then the same throughout the loops inside, and are left out by a step of the loop.
+        """
         for number, _ in self.gaps(load):
             others = [v for v in number.variables() if v in self.nest.roots and v is not root]
             axes = [a for other in others for a in self.nest.of_root(other) if upper(a.extent) > 1]

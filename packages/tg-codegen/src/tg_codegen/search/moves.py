@@ -160,7 +160,7 @@ def cache_hints(nest: Nest) -> Iterator[LoopAction]:
 
 
 def memory_moves(nest: Nest) -> Iterator[LoopAction]:
-    """Actions that change the order in which memory is reached, and what is kept."""
+    """Actions that change in which order memory is read, and what of it is copied to scratch."""
     loads = range(len(loads_of(nest)))
     yield from (Pack(number, None) for number in loads)
     for axis in (a for a in nest.axes if a.kind is Kind.LOOP):
@@ -173,7 +173,7 @@ def memory_moves(nest: Nest) -> Iterator[LoopAction]:
 
 
 def joint_moves(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
-    """Actions of which each alone gains nothing.
+    """Groups of actions of which each alone gains nothing.
 
     An operand is packed for a loop that runs outside of those that read it again, or all loops run over a block of
     one; partial results want a reduction in pieces.
@@ -273,7 +273,7 @@ def other_numbers(action: KernelAction) -> Iterator[KernelAction]:
 
 
 def even_walks(actions: Sequence[KernelAction]) -> Iterator[tuple[Action, ...]]:
-    """Lists in which all parts walk alike over a row, so many vectors at a time, and the walks overlap.
+    """Lists in which all parts take as many vectors of a row in each iteration, and their walks overlap.
 
     Walks that are alike can be one loop, and wait for one another: that one of them is a little faster by itself is
     worth less.
@@ -293,6 +293,6 @@ def even_walks(actions: Sequence[KernelAction]) -> Iterator[tuple[Action, ...]]:
 
 
 def other_walks(walks: Sequence[Action]) -> Iterator[tuple[Action, ...]]:
-    """Other choices of actions on the structured form."""
+    """Other choices of which walks over a row are joined, and whether stores wait for the next row's."""
     choices: tuple[tuple[Action, ...], ...] = ((), (JoinWalks(),), (DelayStores(),), (JoinWalks(), DelayStores()))
     yield from (choice for choice in choices if choice != tuple(walks))

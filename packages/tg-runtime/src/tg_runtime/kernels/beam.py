@@ -27,7 +27,9 @@ from .comparison import Comparison, WrongResult
 from .runner import CompiledRunner
 
 _RUNS = 5
-_TURNS = 9  # of the fastest that were found and what is planned, at the end
+_TURNS = 9  # of the fastest that were found and what is planned, at the end, at the least
+_MOST_TURNS = 45  # the same at the most
+_TURNS_S = 1.0  # for which they take turns: a machine's memory is slower for some tenths of a second now and then
 _FINALISTS = 4  # of those that were found
 _CLOSE = 1.1  # times the fastest one's time, at the most, that a finalist took
 _LEAST_S = 5e-3  # for which a short program runs again and again: the first is slow, and some is not disturbed
@@ -151,7 +153,8 @@ class _Measure:
             return specs[0]
         runners = [CompiledRunner(spec, self.device, cached=False) for spec in specs]
         times: list[list[float]] = [[] for _ in specs]
-        for _ in range(_TURNS):
+        end = time.monotonic() + _TURNS_S
+        while len(times[0]) < _TURNS or (len(times[0]) < _MOST_TURNS and time.monotonic() < end):
             for runner, taken in zip(runners, times, strict=True):
                 taken.append(self.seconds(runner))
         least = [min(taken) for taken in times]

@@ -52,7 +52,11 @@ def running(nest: Nest, lanes: int, target: Target) -> list[LoopAction]:
 
 
 def beside(nest: Nest, reduction: Node, results: Variable, term: Variable) -> Variable | None:
-    """The dimension that is to have the lanes: neighbours in memory, or where rows are, those of which are turned."""
+    """The innermost dimension along which lanes gain; None if there is none.
+
+    Every load either has its elements side by side along it, or reads the same one, or has them side by side along the
+    row, so that a tile of it is transposed in registers; and so it is with every store.
+    """
     loads = [n for n in reduction.toposort() if n.op is NodeOp.LOAD]
     others = [root for root in reduction.free if root is not results and isinstance(nest.roots[root].extent, int)]
     for root in sorted(others, key=lambda root: -nest.axes.index(nest.of_root(root)[0])):

@@ -99,8 +99,8 @@ class GPUPlanner(Planner):
             width //= 2
         return width
 
-    def some(self, root: Variable, most: int) -> int:
-        """How many items suit what is left of a dimension: a power of two that wastes few."""
+    def item_count(self, root: Variable, most: int) -> int:
+        """How many work-items, at most ``most``, share what is left of a dimension: a power of two with few idle."""
         extent = upper(self.outer(root).extent)
         best = power_below(max(1, most))
         while best > 1 and (best >= 2 * extent or -(-extent // best) * best > int(extent * MOST_WASTE)):
@@ -116,8 +116,8 @@ class GPUPlanner(Planner):
         divided = any(a.kind is Kind.GROUP for a in self.nest.axes)  # others would do its work once more
         for root in reversed(self.rows if divided else self.rows + self.columns):
             axis = self.outer(root.var)
-            if axis.kind is Kind.LOOP and self.left() >= 2 and self.plain() and not self.tiled:
-                self.part(root.var, self.some(root.var, self.left()), Kind.LOCAL)
+            if axis.kind is Kind.LOOP and self.left() >= 2 and self.has_dimension() and not self.tiled:
+                self.part(root.var, self.item_count(root.var, self.left()), Kind.LOCAL)
         symbolic = 0
         reduced = {r for n in self.reductions for r in n.free}
         for axis in [a for a in self.nest.axes if a.kind is Kind.LOOP and a.root in self.outputs]:
@@ -129,8 +129,8 @@ class GPUPlanner(Planner):
             if isinstance(axis.extent, int) or symbolic <= 2:
                 self.do(Mark(axis.name, Kind.GLOBAL))
 
-    def plain(self) -> bool:
-        """Whether the launch has a dimension left for another loop of work-items."""
+    def has_dimension(self) -> bool:
+        """Whether another loop of work-items still has a dimension of the launch, of which there are three."""
         return sum(a.kind in ITEMS for a in self.nest.axes) < 3
 
     # families
@@ -148,7 +148,7 @@ class GPUPlanner(Planner):
             if width >= 2 and any(coefficient(n.arg[1], best.var) == 1 for n in self.loads) | any(
                     coefficient(s.index, best.var) == 1 for s in self.nest.stores):
                 self.part(best.var, width, Kind.VECTOR)
-        self.part(best.var, self.some(best.var, self.items), Kind.LOCAL)
+        self.part(best.var, self.item_count(best.var, self.items), Kind.LOCAL)
 
     def walked(self) -> Root | None:
         """The dimension along which most of memory is contiguous, stores first."""
@@ -317,7 +317,7 @@ class GPUPlanner(Planner):
             self.divide(roots, inner, width)
         if coalesced is not None:
             most = min(self.left(), warp if width > 1 else gpu.group_items)
-            self.part(coalesced.var, self.some(coalesced.var, most), Kind.LOCAL)
+            self.part(coalesced.var, self.item_count(coalesced.var, most), Kind.LOCAL)
         elif width > 1:
             for root in self.columns[-1:]:
                 lanes = self.even(root.var, self.lanes)
