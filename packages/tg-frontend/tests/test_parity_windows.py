@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from tg_frontend import Tensor
+from tg_frontend.ops.interpolation import cheapest_order
 
 Array = npt.NDArray[Any]
 
@@ -243,3 +244,30 @@ def test_nearest_elements_by_whole_factors(mode: str, dtype: str) -> None:
             repeated += len(got.contiguous().schedule()) == 1
             np.testing.assert_array_equal(got.numpy(), x[:, np.minimum(places, old - 1)])
     assert repeated > 24  # of 36: where rounded positions agree, nothing is looked up
+
+
+def _linear_weights(old: int, new: int) -> Array:
+    """A row for each new element: the weights of the old ones."""
+    at = np.clip((np.arange(new) + 0.5) * old / new - 0.5, 0, old - 1)
+    weights: Array = np.maximum(0, 1 - np.abs(at[:, None] - np.arange(old)))
+    return weights
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [((5, 7), (11, 13)), ((11, 13), (5, 7)), ((5, 13), (17, 3)), ((13, 5), (3, 17)), ((3, 4, 5), (7, 2, 9))],
+)
+def test_linear_interpolation_multiplies_by_weights(old: tuple[int, ...], new: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (2, 3, *old))
+    want = x
+    for axis, (have, wanted) in enumerate(zip(old, new, strict=True), 2):
+        want = np.moveaxis(np.tensordot(want, _linear_weights(have, wanted), (axis, 1)), -1, axis)
+    np.testing.assert_allclose(Tensor(x).interpolate(new, mode="linear").numpy(), want, rtol=1e-12, atol=1e-12)
+
+
+def test_the_last_axis_waits_for_others_that_shrink() -> None:
+    def first(old: tuple[int, ...], new: tuple[int, ...]) -> list[int]:
+        return [axis for axis, _, _ in cheapest_order(old, [(n, size, 1.0) for n, size in enumerate(new)])]
+
+    assert first((9, 9), (20, 20)) == [1, 0] and first((20, 20), (9, 9)) == [0, 1]
+    assert first((9, 20), (20, 9)) == [1, 0] and first((5, 5, 5), (11, 4, 11)) == [1, 2, 0]

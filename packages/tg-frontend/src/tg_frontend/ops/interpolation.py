@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import permutations
 
 from tg_dtype import DType, dtypes, truncate
-from tg_shape import sint
+from tg_shape import sint, upper
 
 from ..array.array import A
 from ..array.axes import iota
@@ -28,6 +29,8 @@ _SPATIAL = {
     "linear": None, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2, "nearest": None, "nearest-exact": None,
 }  # fmt: skip
 _SMOOTHED = ("bilinear", "bicubic", "lanczos")
+ONE_BY_ONE = 8
+"""How long an element takes whose neighbours come from computed places of one row, beside one of whole rows."""
 _CUBIC = -0.75  # the slope of the cubic convolution kernel that PyTorch and OpenCV use
 
 
@@ -74,7 +77,7 @@ def interpolate(
     axes = [*zip(range(x.ndim - len(sizes), x.ndim), sizes, ratios, strict=True)]
     out = x
     if mode.startswith("nearest"):
-        for axis, new, ratio in axes:
+        for axis, new, ratio in cheapest_order(x.shape, axes):
             out = _nearest(out, axis, new, ratio, mode == "nearest-exact")
     elif x.dtype is dtypes.uint8:
         for axis, new, ratio in reversed(axes):
@@ -82,7 +85,7 @@ def interpolate(
     else:
         out = floating(x)
         out = out if out.dtype.itemsize >= 4 else out.cast(dtypes.float32)
-        for axis, new, ratio in axes:
+        for axis, new, ratio in axes if antialias else cheapest_order(x.shape, axes):
             if antialias:
                 out = _smoothed(out, axis, new, ratio, mode, bool(align_corners))
             else:
@@ -94,6 +97,26 @@ def interpolate(
     if x.dtype.kind == "float":
         return out.cast(x.dtype)
     return clip(rounding.round(out), x.dtype.min, x.dtype.max).cast(x.dtype)
+
+
+def cheapest_order(
+    shape: tuple[sint, ...], axes: Sequence[tuple[int, int, float]]
+) -> tuple[tuple[int, int, float], ...]:
+    """Axes to resample, one after the other, in the order that takes the least time.
+
+    Args:
+      shape: of what is resampled.
+      axes: which they are, with their new sizes and ratios.
+    """
+    def cost(order: tuple[tuple[int, int, float], ...]) -> int:
+        sizes = [upper(dim) for dim in shape]
+        total = 0
+        for axis, new, _ in order:
+            sizes[axis] = new
+            total += math.prod(sizes) * (ONE_BY_ONE if axis == len(sizes) - 1 else 1)
+        return total
+
+    return min(permutations(axes), key=cost)
 
 
 def _sizes_and_ratios(
