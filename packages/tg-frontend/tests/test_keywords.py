@@ -99,6 +99,13 @@ def test_no_bare_index_error_of_a_tensor_without_axes() -> None:
             call()
 
 
+def test_an_argument_that_is_missing_beside_others_by_name() -> None:
+    with pytest.raises(TypeError, match=r"^Conv3d\(\) missing 1 required positional argument: .kernel_size."):
+        nn.Conv3d(2, 3, padding=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^Tensor\.addcmul\(\) missing 1 required positional argument"):
+        Tensor([1.0]).addcmul(Tensor([1.0]), value=2)  # type: ignore[call-arg]
+
+
 def test_one_argument_under_two_names_is_told() -> None:
     with pytest.raises(TypeError, match=r"^Tensor\.sum\(\) got 'axis' twice: 'dim' is another name for it"):
         Tensor([1.0]).sum(0, dim=0)  # type: ignore[call-arg]

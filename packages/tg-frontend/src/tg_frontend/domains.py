@@ -9,7 +9,7 @@ BOTH = tuple(
     bitcast block_diag bmm bool broadcast_tensors broadcast_to byte cartesian_prod cast cat cdouble cfloat
     channel_shuffle char cholesky cholesky_inverse cholesky_solve chunk clone column_stack conj conj_physical
     const_like contiguous contiguous_backward conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
-    cos cosh count_nonzero cross cumprod cumsum cumulative_trapezoid data det detach diag diag_embed diagflat diagonal
+    cos cosh count_nonzero cross cumprod cumsum cumulative_trapezoid det detach diag diag_embed diagflat diagonal
     diagonal_copy diagonal_scatter diff dist div dot double dsplit dstack einsum empty empty_like eq equal exp exp2
     expand expand_as expand_copy expm1 eye fill fill_ flatten flip fliplr flipud float float_power full full_like
     gather geqrf gradient half hsplit hstack index_add index_copy index_fill index_put index_select inner int inverse

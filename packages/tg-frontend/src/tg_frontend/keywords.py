@@ -362,17 +362,18 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
         except _CONFUSED as error:
             other = Beside.find(function.__name__, args, kwargs) if both and Beside.find else None
             if not other:
-                if not (kwargs and isinstance(error, TypeError) and _raised_at(error)[0] == 0):
+                known = not (kwargs and isinstance(error, TypeError) and _raised_at(error)[0] == 0)
+                if not known:
+                    positional, named = signature.translated(args, kwargs)
+                    complaint = signature.complaint(signature.label(args), named)
+                    known = complaint is None and named == kwargs
+                if known:  # it is not about the names of arguments
                     instead = _instead(signature, args, kwargs, error)
                     if instead is None:
                         raise
                     if isinstance(instead, ArgumentError):
                         raise instead from error.__cause__
                     raise instead from error
-                positional, named = signature.translated(args, kwargs)
-                complaint = signature.complaint(signature.label(args), named)
-                if complaint is None and named == kwargs:
-                    raise
         if other:
             return Beside.call(other, signature.label(args), args, kwargs)
         if complaint is not None:

@@ -15,6 +15,7 @@ from . import (
     comparison,
     computing,
     division,
+    elements,
     gradients,
     joining,
     movement,
@@ -54,12 +55,35 @@ class Array(Base):
     contiguous_backward = computing.contiguous_backward
     assign = writing.assign
     replace = writing.replace
-    data = reading.data
+    _elements = reading._elements
     numpy = reading.numpy
     tolist = reading.tolist
     item = reading.item
     __array__ = reading.__array__
     __reduce__ = reading.__reduce__
+
+    @property
+    def data(self) -> Any:
+        """The same elements, in the same memory, cut off from the graph; called, a memoryview of them.
+
+        Writing to it writes to this tensor, whatever its gradient: ``x.data.zero_()``. A tensor that is assigned to it
+        is what this one is from then on, see :meth:`replace`; an array is copied first.
+
+        The memoryview that ``x.data()`` gives is of this shape (of bytes, flat, where Python has no such format). It
+        shares the device's memory where the host can address that: take what you need before computing on.
+
+        Example:
+          >>> from tg_frontend import Tensor
+          >>> x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+          >>> _ = x[:2].data.zero_()
+          >>> x.data().tolist()
+          [0.0, 0.0, 3.0]
+        """
+        return elements.data(self)
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        elements.put(self, value)
 
     @property
     def is_realized(self) -> bool:
@@ -458,7 +482,7 @@ class Array(Base):
           BufferError: if the tensor requires a gradient, which would be lost: ``detach()`` it.
         """
         check_lendable(self, "__buffer__", BufferError)
-        return self.data()
+        return self._elements()
 
     def __repr__(self) -> str:
         return printing.text_of(self)

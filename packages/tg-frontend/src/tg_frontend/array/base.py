@@ -57,6 +57,7 @@ class Base:
     _parts: tuple[Self, Self]  # set only where the tensor is complex
 
     training: ClassVar[bool] = False
+    _results: ClassVar[Any] = None  # the class of what is computed with an object of this one, where it is another
 
     def __init__(
         self, data: Any = None, device: str | None = None, dtype: DTypeLike | None = None,
@@ -103,7 +104,6 @@ class Base:
         return out
 
     # *** complex numbers ***
-
     # A complex tensor is of a class of its own, a subclass of this one: it holds two tensors of floats and has no node.
     # What is not defined for it is refused there, and whatever looks for its node fails.
 
@@ -171,7 +171,7 @@ class Base:
 
     def _apply(self, function: Function, *others: Self) -> Self:
         """The result of ``function`` on this tensor and ``others``, recorded if a gradient may be wanted."""
-        out: Self = object.__new__(type(self))
+        out: Self = object.__new__(self._results or type(self))
         out.grad = out._ctx = out._home = out._place = None
         out._cut = False
         one = self._lazy if self._home is None else self.lazydata

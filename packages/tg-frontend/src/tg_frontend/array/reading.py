@@ -79,16 +79,8 @@ def _kept(x: B) -> LazyBuffer | None:
     return x.lazydata.base
 
 
-def data(x: B) -> memoryview:
-    """The elements as a memoryview of this shape (of bytes, flat, where Python has no such format).
-
-    It shares the device's memory where the host can address that: take what you need before computing on.
-
-    Example:
-      >>> from tg_frontend import Tensor
-      >>> Tensor([1, 2, 3]).data().tolist()
-      [1, 2, 3]
-    """
+def _elements(x: B) -> memoryview:
+    """What ``x.data()`` gives: see :func:`~tg_frontend.array.elements.data`."""
     x._lend()
     lazy = host_memory(x)
     flat = transfer.download(lazy, x._ints())

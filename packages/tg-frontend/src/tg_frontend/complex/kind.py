@@ -10,7 +10,7 @@ from tg_dtype import DType, complex_dtype
 from ..array.array import Array
 from ..host import transfer
 from ..keywords import Beside, checked, no_complex
-from . import gradients, writing
+from . import gradients, reading, writing
 from .componentwise import conj
 from .parts import composed, is_complex
 from .table import KEPT, KEPT_OPERATORS, OF_ELEMENTS, OPERATORS, RULES
@@ -100,6 +100,7 @@ def _class_of(real: type[Any]) -> dict[str, Any]:
         mT=property(lambda z: composed(*(part.mT for part in z._parts))),
         H=property(lambda z: conj(composed(*(part.H for part in z._parts)))),
         mH=property(lambda z: conj(composed(*(part.mH for part in z._parts)))),
+        _elements=reading.data,
         is_leaf=property(lambda z: all(part.is_leaf for part in z._parts)),
         is_realized=property(lambda z: all(part.is_realized for part in z._parts)),
     )  # fmt: skip

@@ -103,7 +103,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "schedule": reading.schedule,
     "schedule_with_vars": reading.schedule_with_vars,
     "numpy": reading.numpy,
-    "data": reading.data,
     "tolist": reading.tolist,
     "item": reading.item,
     # elements written
@@ -154,7 +153,7 @@ KEPT = frozenset(
     size numel element_size nbytes is_floating_point is_complex is_conj complex polar view_as_complex from_dlpack
     from_blob result_type real imag T mT H mH shape dtype device ndim grad requires_grad is_realized is_sparse lazydata
     training is_neg broadcast_shapes is_leaf grad_fn retains_grad itemsize is_cuda is_mps is_cpu is_meta is_nested
-    is_quantized
+    is_quantized data
     """.split()
 )
 """Public names whose meaning for complex numbers follows from others, or that have a property of their own."""
