@@ -157,7 +157,8 @@ def _tolerance(s: Tensor, atol: Any, rtol: Any, m: int, n: int) -> Tensor:
     if rtol is None:
         usual = max(m, n) * epsilon(s)
         rtol = (atol > 0).where(0.0, usual) if isinstance(atol, Tensor) else 0.0 if atol else usual
-    return (s.max(-1, keepdim=True) * rtol).maximum(0.0 if atol is None else atol)
+    out: Tensor = (s.max(-1, keepdim=True) * rtol).maximum(0.0 if atol is None else atol)
+    return out
 
 
 def matrix_rank(
