@@ -97,6 +97,16 @@ def test_sizes(dtype: DType, itemsize: int, bits: int, fmt: str | None) -> None:
     assert (dtype.itemsize, dtype.bits, dtype.fmt, dtype.count) == (itemsize, bits, fmt, 1)
 
 
+def test_kinds_by_the_names_of_pytorch() -> None:
+    signs = {"bool": False, "int8": True, "uint32": False, "float16": True, "fp8e4m3": True, "complex64": True}
+    for name, signed in signs.items():
+        dtype = dtypes.from_name(name)
+        assert dtype.is_signed is signed
+        assert dtype.is_floating_point is (dtype.kind == "float") and dtype.is_complex is (name == "complex64")
+    pointer = dtypes.float32.ptr()
+    assert not (pointer.is_floating_point or pointer.is_complex or pointer.is_signed)
+
+
 def test_vectors() -> None:
     vector = dtypes.float32.vec(4)
     assert (vector.name, vector.itemsize, vector.count, vector.bits) == ("float32x4", 16, 4, 32)

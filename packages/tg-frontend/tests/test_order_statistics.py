@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tg_dtype import DType, dtypes
-from tg_frontend import Tensor
+from tg_frontend import Tensor, TinyJit, vmap
 
 Array = np.ndarray[Any, Any]
 DTYPES = [dtypes.bool, *dtypes.ints, *dtypes.floats]
@@ -41,6 +41,24 @@ def order(x: Array, axis: int, descending: bool) -> Array:
 def same(found: Tensor, wanted: Array) -> None:
     """The same elements, NaN included."""
     np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+def test_results_have_the_names_of_pytorch(backend: str) -> None:
+    """Those of a recorded function, of ``vmap`` and of single numbers, too."""
+    x = Tensor([[3.0, 1.0, 2.0], [6.0, 5.0, 4.0]])
+    of: dict[str, Callable[[Tensor], Any]] = {
+        "sort": lambda t: t.sort(-1), "topk": lambda t: t.topk(1, -1), "kthvalue": lambda t: t.kthvalue(1, -1),
+        "median": lambda t: t.median(-1), "nanmedian": lambda t: t.nanmedian(-1), "mode": lambda t: t.mode(-1),
+        "cummax": lambda t: t.cummax(-1), "cummin": lambda t: t.cummin(-1),
+    }  # fmt: skip
+    for name, f in of.items():
+        found, step = f(x), TinyJit(f)
+        values, at = found
+        assert found.values is values and found.indices is at, name
+        for other in (vmap(f)(x), [step(x.clone().realize()) for _ in range(3)][-1]):
+            assert other.values.tolist() == values.tolist() and other.indices.tolist() == at.tolist(), name
+        assert f(x[0, 0]).indices.item() == 0 or name == "topk"
+    assert x.aminmax().min.item() == 1 and x.aminmax(axis=1).max.tolist() == [3, 6]
 
 
 @pytest.mark.drawn(5)

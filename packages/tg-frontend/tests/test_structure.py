@@ -17,8 +17,8 @@ from tg_frontend.array.base import Base
 
 TABLES = (Path(inspect.getfile(Tensor)), Path(array.__file__), Path(base.__file__))
 MECHANISMS = {  # what operations are made of
-    "counting", "above", "absent", "contraction_order", "in_place", "nth_element", "order_keys", "row_order", "streams",
-    "taps", "updating", "window_reductions",
+    "counting", "above", "absent", "contraction_order", "found", "in_place", "nth_element", "order_keys", "row_order",
+    "streams", "taps", "updating", "window_reductions",
 }  # fmt: skip
 SUBJECTS = [module for module in vars(ops).values() if isinstance(module, ModuleType)]
 

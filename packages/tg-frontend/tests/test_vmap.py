@@ -58,6 +58,8 @@ def test_axes() -> None:
     x, y = Tensor(FLOATS), Tensor(OTHERS)
     found = vmap(lambda a, b: a.sum(0) + b["y"], in_axes=(1, {"y": None}), out_axes=-1)(x, {"y": y[0]})
     np.testing.assert_allclose(found.numpy(), (FLOATS.sum(0) + OTHERS[0]).T)
+    as_pytorch: Any = vmap
+    np.testing.assert_allclose(as_pytorch(lambda a: a * 2, in_dims=1, out_dims=1)(x).numpy(), FLOATS * 2)
     one, two = vmap(lambda a: (a, a.sum()), in_axes=-1, out_axes=(1, 0))(y)
     assert one.shape == (3, 7) and two.shape == (7,)
     np.testing.assert_allclose(vmap(lambda a: Tensor([1.0, 2.0]))(x).numpy(), [[1, 2]] * 3)

@@ -81,6 +81,39 @@ class DType:
         return self
 
     @property
+    def is_floating_point(self) -> bool:
+        """Whether these are floats, by PyTorch's name.
+
+        Example:
+          >>> from tg_dtype import dtypes
+          >>> dtypes.bfloat16.is_floating_point, dtypes.int8.is_floating_point
+          (True, False)
+        """
+        return self.kind == "float"
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether these are complex numbers, by PyTorch's name.
+
+        Example:
+          >>> from tg_dtype import dtypes
+          >>> dtypes.complex64.is_complex
+          True
+        """
+        return self.kind == "complex"
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether these may be negative, by PyTorch's name.
+
+        Example:
+          >>> from tg_dtype import dtypes
+          >>> dtypes.int8.is_signed, dtypes.uint8.is_signed, dtypes.bool.is_signed
+          (True, False, False)
+        """
+        return self.kind in ("int", "float", "complex")
+
+    @property
     def min(self) -> int | float | bool:
         """The least value: see ``dtypes.min``.
 

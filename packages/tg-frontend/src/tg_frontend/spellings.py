@@ -16,6 +16,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "dims": _AXES,
     **{f"dim{number}": (f"axis{number}",) for number in range(3)},
     "keepdim": ("keepdims",),
+    "in_axes": ("in_dims",), "out_axes": ("out_dims",),  # fmt: skip
     "min_": ("min", "a_min"),
     "max_": ("max", "a_max"),
     "correction": ("ddof",),

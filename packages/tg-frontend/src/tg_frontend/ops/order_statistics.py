@@ -17,6 +17,7 @@ from ..array.axes import check_nonempty
 from ..array.casts import floating
 from ..array.ingest import sure_of
 from .creation import full, zeros_like
+from .found import Found
 from .gather_scatter import gather
 from .nth_element import first_of, kth_keys
 from .order_keys import from_rows, key_rows, rows_along
@@ -56,19 +57,19 @@ def _whole(x: A, count: sint) -> A:
     return full(type(x), (1, 1), 0, x.device).cast(dtypes.int32) + count
 
 
-def _chosen(x: A, axis: int, ranks: A) -> tuple[A, A]:
+def _chosen(x: A, axis: int, ranks: A) -> Found[A]:
     """The elements of ranks (from 1) along an axis, and where each stands first; the axis is that of the ranks."""
     keys = key_rows(x, axis)
     at = from_rows(first_of(keys, kth_keys(keys, ranks)), x.shape, axis)
-    return gather(x, axis, at), at
+    return Found(gather(x, axis, at), at)
 
 
-def _one(x: A, axis: int, ranks: A, keepdim: bool) -> tuple[A, A]:
+def _one(x: A, axis: int, ranks: A, keepdim: bool) -> Found[A]:
     values, at = _chosen(x, axis, ranks)
-    return (values, at) if keepdim else (values.squeeze(axis), at.squeeze(axis))
+    return Found(values, at) if keepdim else Found(values.squeeze(axis), at.squeeze(axis))
 
 
-def kthvalue(x: A, k: int, dim: int = -1, keepdim: bool = False) -> tuple[A, A]:
+def kthvalue(x: A, k: int, dim: int = -1, keepdim: bool = False) -> Found[A]:
     """The k-th least element along an axis (from 1), and where it is, the first of equals (int32).
 
     NaN is greater than every number.
@@ -80,7 +81,7 @@ def kthvalue(x: A, k: int, dim: int = -1, keepdim: bool = False) -> tuple[A, A]:
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([[3, 1, 2], [6, 5, 4]]).kthvalue(2)
-      (Tensor([2, 5]), Tensor([2, 1]))
+      Found(values=Tensor([2, 5]), indices=Tensor([2, 1]))
     """
     axis = x._axis(dim, "kthvalue")
     if isinstance(k, bool) or not isinstance(k, int):
@@ -89,11 +90,11 @@ def kthvalue(x: A, k: int, dim: int = -1, keepdim: bool = False) -> tuple[A, A]:
     if k < 1 or (isinstance(n, int) and k > n):
         raise ValueError(f"kthvalue: {k!r} of {n} elements along axis {dim} of shape {x.shape}")
     if x.ndim == 0:
-        return x, zeros_like(x, dtype=dtypes.int32)
+        return Found(x, zeros_like(x, dtype=dtypes.int32))
     return _one(x, axis, _whole(x, k), keepdim)
 
 
-def _median(x: A, axis: int | None, keepdim: bool, skip: bool) -> A | tuple[A, A]:
+def _median(x: A, axis: int | None, keepdim: bool, skip: bool) -> A | Found[A]:
     what = "nanmedian" if skip else "median"
     if axis is not None:
         return _median_along(x, x._axis(axis, what), keepdim, skip, what)
@@ -102,9 +103,9 @@ def _median(x: A, axis: int | None, keepdim: bool, skip: bool) -> A | tuple[A, A
     return value.reshape((1,) * x.ndim) if keepdim else value
 
 
-def _median_along(x: A, axis: int, keepdim: bool, skip: bool, what: str) -> tuple[A, A]:
+def _median_along(x: A, axis: int, keepdim: bool, skip: bool, what: str) -> Found[A]:
     if x.ndim == 0:
-        return x, zeros_like(x, dtype=dtypes.int32)
+        return Found(x, zeros_like(x, dtype=dtypes.int32))
     check_nonempty(x, (axis,), what)
     n = x.shape[axis]
     if x.dtype.kind != "float":
@@ -118,8 +119,8 @@ def _median_along(x: A, axis: int, keepdim: bool, skip: bool, what: str) -> tupl
 @overload
 def median(x: A, axis: None = None, keepdim: bool = False) -> A: ...
 @overload
-def median(x: A, axis: int, keepdim: bool = False) -> tuple[A, A]: ...
-def median(x: A, axis: int | None = None, keepdim: bool = False) -> A | tuple[A, A]:
+def median(x: A, axis: int, keepdim: bool = False) -> Found[A]: ...
+def median(x: A, axis: int | None = None, keepdim: bool = False) -> A | Found[A]:
     """The element in the middle of the order; of an even number the lower of the two, as PyTorch has it.
 
     Where there is a NaN, it is NaN. ``quantile(0.5)`` is what numpy calls the median.
@@ -137,7 +138,7 @@ def median(x: A, axis: int | None = None, keepdim: bool = False) -> A | tuple[A,
       >>> x.median()
       Tensor(3)
       >>> x.median(1)
-      (Tensor([2, 5]), Tensor([2, 1]))
+      Found(values=Tensor([2, 5]), indices=Tensor([2, 1]))
     """
     return _median(x, axis, keepdim, skip=False)
 
@@ -145,8 +146,8 @@ def median(x: A, axis: int | None = None, keepdim: bool = False) -> A | tuple[A,
 @overload
 def nanmedian(x: A, axis: None = None, keepdim: bool = False) -> A: ...
 @overload
-def nanmedian(x: A, axis: int, keepdim: bool = False) -> tuple[A, A]: ...
-def nanmedian(x: A, axis: int | None = None, keepdim: bool = False) -> A | tuple[A, A]:
+def nanmedian(x: A, axis: int, keepdim: bool = False) -> Found[A]: ...
+def nanmedian(x: A, axis: int | None = None, keepdim: bool = False) -> A | Found[A]:
     """The :meth:`median` of the elements that are not NaN; NaN where there are none.
 
     Returns:

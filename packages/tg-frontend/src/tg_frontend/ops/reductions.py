@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..array.array import A
 from ..array.counted import mask_of
 from ..array.reduction import sum as total
+from .found import Extremes
 from .predicates import isnan
 
 TYPE_CHECKING = False
@@ -47,7 +48,7 @@ def amin(x: A, axis: Axes = None, keepdim: bool = False, *, where: Any = None, i
     return x.min(axis, keepdim, where=where, initial=initial)
 
 
-def aminmax(x: A, axis: int | None = None, keepdim: bool = False) -> tuple[A, A]:
+def aminmax(x: A, axis: int | None = None, keepdim: bool = False) -> Extremes[A]:
     """The minimum and the maximum.
 
     Raises:
@@ -57,9 +58,9 @@ def aminmax(x: A, axis: int | None = None, keepdim: bool = False) -> tuple[A, A]
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([3, 1, 2]).aminmax()
-      (Tensor(1), Tensor(3))
+      Extremes(min=Tensor(1), max=Tensor(3))
     """
-    return x.min(axis, keepdim), x.max(axis, keepdim)
+    return Extremes(x.min(axis, keepdim), x.max(axis, keepdim))
 
 
 def count_nonzero(x: A, axis: Axes = None, *, keepdim: bool = False) -> A:

@@ -19,6 +19,7 @@ from ..array.operands import alu
 from ..autograd.functions import Chosen, Function, Max, Prod, RunningProduct, Sum
 from .creation import zeros_like
 from .elementwise import logaddexp
+from .found import Found
 from .softmax import logsumexp
 
 TYPE_CHECKING = False
@@ -136,11 +137,11 @@ def cumprod(x: A, axis: int, dtype: DTypeLike | None = None) -> A:
     return x if x.ndim == 0 or x.numel() == 0 else x._apply(RunningProduct(place), products)
 
 
-def _cummax(x: A, axis: int, what: str) -> tuple[A, A]:
+def _cummax(x: A, axis: int, what: str) -> Found[A]:
     place = x._axis(axis, what)
     most = _Kind(_applied(Max), lambda a, b: a.maximum(b), dtypes.min(x.dtype), any_order=True)
     if x.ndim == 0 or x.numel() == 0:
-        return x, zeros_like(x, dtype=dtypes.int32)
+        return Found(x, zeros_like(x, dtype=dtypes.int32))
     plain = x.detach()
     values = _scanned(plain, axis, what, most)
     hit = plain.eq(values)
@@ -150,10 +151,10 @@ def _cummax(x: A, axis: int, what: str) -> tuple[A, A]:
     # a gradient goes to where the maximum is, in one step, instead of back through the blocks
     rows = (prod(x.shape[:place]), x.shape[place], prod(x.shape[place + 1 :]))
     chosen = x.reshape(rows)._apply(Chosen(), at.reshape(rows), values.reshape(rows))
-    return chosen.reshape(x.shape), at
+    return Found(chosen.reshape(x.shape), at)
 
 
-def cummax(x: A, axis: int = 0) -> tuple[A, A]:
+def cummax(x: A, axis: int = 0) -> Found[A]:
     """The maximum of the elements up to each, and where it is (the last of equals), along an axis.
 
     A gradient goes to that element.
@@ -164,12 +165,12 @@ def cummax(x: A, axis: int = 0) -> tuple[A, A]:
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([1, 3, 2]).cummax()
-      (Tensor([1, 3, 3]), Tensor([0, 1, 1]))
+      Found(values=Tensor([1, 3, 3]), indices=Tensor([0, 1, 1]))
     """
     return _cummax(x, axis, "cummax")
 
 
-def cummin(x: A, axis: int = 0) -> tuple[A, A]:
+def cummin(x: A, axis: int = 0) -> Found[A]:
     """The minimum of the elements up to each, and where it is (the last of equals), along an axis.
 
     A gradient goes to that element.
@@ -180,13 +181,13 @@ def cummin(x: A, axis: int = 0) -> tuple[A, A]:
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([3, 1, 2]).cummin()
-      (Tensor([3, 1, 1]), Tensor([0, 1, 1]))
+      Found(values=Tensor([3, 1, 1]), indices=Tensor([0, 1, 1]))
     """
     if x.dtype.kind == "float":
         values, at = _cummax(-x, axis, "cummin")
-        return -values, at
+        return Found(-values, at)
     values, at = _cummax(alu(x, Ops.NOT), axis, "cummin")
-    return alu(values, Ops.NOT), at
+    return Found(alu(values, Ops.NOT), at)
 
 
 def logcumsumexp(x: A, axis: int = 0) -> A:

@@ -6,12 +6,13 @@ from tg_dtype import dtypes
 
 from ..array.array import A
 from .creation import zeros_like
+from .found import Found
 from .gather_scatter import gather
 from .order_keys import from_rows, key_rows
 from .row_order import ordered
 
 
-def sort(x: A, dim: int | None = -1, descending: bool = False, stable: bool = True) -> tuple[A, A]:
+def sort(x: A, dim: int | None = -1, descending: bool = False, stable: bool = True) -> Found[A]:
     """The elements in order along an axis, and where they were (int32). Equal ones always keep their order.
 
     NaN is above all numbers: the last one, or with ``descending`` the first one.
@@ -33,11 +34,11 @@ def sort(x: A, dim: int | None = -1, descending: bool = False, stable: bool = Tr
         x, dim = x.flatten(), 0
     axis = x._axis(dim, "sort")
     if x.ndim == 0 or x.numel() == 0:
-        return x, zeros_like(x, dtype=dtypes.int32)
+        return Found(x, zeros_like(x, dtype=dtypes.int32))
     n = x.shape[axis]
     order = ordered(key_rows(x, axis, descending))
     at = from_rows(order.shrink((None, (0, n))), x.shape, axis)
-    return gather(x, axis, at), at
+    return Found(gather(x, axis, at), at)
 
 
 def argsort(x: A, dim: int | None = -1, descending: bool = False, stable: bool = True) -> A:

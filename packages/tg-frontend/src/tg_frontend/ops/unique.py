@@ -10,6 +10,7 @@ from tg_runtime import capturing
 from ..array.array import A
 from ..array.axes import check_nonempty, counter, iota
 from .creation import zeros, zeros_like
+from .found import Found
 from .gather_scatter import gather
 from .indexing import getitem
 from .order_keys import elements, from_rows, key_rows, order_keys
@@ -220,7 +221,7 @@ def unique_consecutive(x: A, return_inverse: bool = False, return_counts: bool =
     return _given(values, number.reshape(shape) if return_inverse else None, length if return_counts else None)
 
 
-def mode(x: A, dim: int = -1, keepdim: bool = False) -> tuple[A, A]:
+def mode(x: A, dim: int = -1, keepdim: bool = False) -> Found[A]:
     """The element that is there most often along an axis, the least of several, and where it is first (int32).
 
     Raises:
@@ -230,11 +231,11 @@ def mode(x: A, dim: int = -1, keepdim: bool = False) -> tuple[A, A]:
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([[3, 1, 3, 1, 2]]).mode()
-      (Tensor([1]), Tensor([1]))
+      Found(values=Tensor([1]), indices=Tensor([1]))
     """
     axis = x._axis(dim, "mode")
     if x.ndim == 0:
-        return x, zeros_like(x, dtype=dtypes.int32)
+        return Found(x, zeros_like(x, dtype=dtypes.int32))
     check_nonempty(x, (axis,), "mode")
     n = x.shape[axis]
     keys = key_rows(x, axis)
@@ -250,4 +251,4 @@ def mode(x: A, dim: int = -1, keepdim: bool = False) -> tuple[A, A]:
     best = gather(start, 1, reach.argmax(1, keepdim=True))
     place = from_rows(gather(order, 1, best), x.shape, axis)
     values = gather(x, axis, place)
-    return (values, place) if keepdim else (values.squeeze(axis), place.squeeze(axis))
+    return Found(values, place) if keepdim else Found(values.squeeze(axis), place.squeeze(axis))

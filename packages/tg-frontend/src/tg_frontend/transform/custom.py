@@ -125,10 +125,11 @@ class _Applied(Joint):
 class Function:
     """A function whose gradient a person writes: subclass it, define ``forward`` and ``backward``, call ``apply``.
 
-    Both are static methods, and take a :class:`FunctionContext` first. ``forward`` takes the arguments of ``apply`` and
-    returns a tensor or a tuple of tensors; nothing in it is recorded. ``backward`` takes a gradient for each result and
-    returns one for each argument, or None. What it computes, of these and of ``saved_tensors``, is recorded where the
-    gradient is to be differentiated in turn. Gradients of complex tensors are complex, dL/dRe + i dL/dIm.
+    Both are static methods, and take a :class:`FunctionContext` first; where :meth:`setup_context` is defined,
+    ``forward`` takes none. ``forward`` takes the arguments of ``apply`` and returns a tensor or a tuple of tensors;
+    nothing in it is recorded. ``backward`` takes a gradient for each result and returns one for each argument, or
+    None. What it computes, of these and of ``saved_tensors``, is recorded where the gradient is to be differentiated
+    in turn. Gradients of complex tensors are complex, dL/dRe + i dL/dIm.
 
     Example:
       >>> from tg_frontend import Function, Tensor
@@ -156,6 +157,28 @@ class Function:
           True
         """
         raise NotImplementedError("forward: define it as a static method of (ctx, *args)")
+
+    @staticmethod
+    def setup_context(ctx: FunctionContext, inputs: tuple[Any, ...], output: Any) -> None:
+        """What :meth:`forward` leaves for :meth:`backward`, apart from it: ``forward`` then takes no context.
+
+        Example:
+          >>> from tg_frontend import Function, Tensor
+          >>> class Square(Function):
+          ...     @staticmethod
+          ...     def forward(x):
+          ...         return x * x
+          ...     @staticmethod
+          ...     def setup_context(ctx, inputs, output):
+          ...         ctx.save_for_backward(*inputs)
+          ...     @staticmethod
+          ...     def backward(ctx, grad):
+          ...         return grad * 2 * ctx.saved_tensors[0]
+          >>> x = Tensor([1.0, 3.0], requires_grad=True)
+          >>> _ = Square.apply(x).sum().backward()
+          >>> x.grad
+          Tensor([2., 6.])
+        """
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
@@ -194,7 +217,11 @@ class Function:
         ])  # fmt: skip
         given = [(place, arg.is_complex()) for place, arg in enumerate(args) if isinstance(arg, Tensor)]
         with Switch(MODE, "recording", False):
-            returned = cls.forward(context, *args)
+            if cls.setup_context is Function.setup_context:
+                returned = cls.forward(context, *args)
+            else:
+                returned = cls.forward(*args)
+                cls.setup_context(context, args, returned)
         results = list(returned) if isinstance(returned, tuple) else [returned]
         for one in results:
             if not isinstance(one, Tensor):

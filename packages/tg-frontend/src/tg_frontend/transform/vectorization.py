@@ -18,6 +18,7 @@ from ..autograd.differentiation import (
 )
 from ..autograd.functions import Function, Grads, Same, total
 from ..autograd.recording import Recorded
+from ..keywords import offered
 from ..memory.realization import Moves, Unavailable, live
 from ..tensor import Tensor
 from .batching import Batch, placeholder
@@ -311,3 +312,5 @@ def _size(tensors: Sequence[Tensor], axes: Sequence[int | None]) -> sint:
         )  # fmt: skip
     return next(iter(found))
 
+
+offered(globals(), ["vmap"], "tinytg", {"vmap": "any"})
