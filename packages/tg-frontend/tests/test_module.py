@@ -55,6 +55,30 @@ def test_names_are_those_of_attributes() -> None:
     assert seen[-1] is model and len(seen) == len(kinds)
 
 
+def test_states_are_in_the_order_of_pytorch() -> None:
+    """Its own parameters, its other tensors, then layers: by that the states of optimisers are numbered."""
+
+    class Late(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.ModuleDict({"norm": nn.BatchNorm1d(2), "out": nn.Linear(2, 2)})
+            self.register_buffer("mean", Tensor.zeros(2))
+            self.scale = nn.Parameter(Tensor.ones(2))
+            self.parts = nn.ParameterList([Tensor.ones(1)])
+            self.frozen = nn.Parameter(Tensor.ones(2), requires_grad=False)
+
+    model = nn.Sequential(Late(), nn.Linear(2, 2))
+    own = ["scale", "frozen", "mean"]
+    norm = [f"inner.norm.{name}" for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")]
+    rest = ["inner.out.weight", "inner.out.bias", "parts.0"]
+    assert list(model.state_dict()) == [*(f"0.{name}" for name in (*own, *norm, *rest)), "1.weight", "1.bias"]
+    optimizer = nn.optim.SGD(model.parameters(), lr=0.1)
+    assert optimizer.params[0] is model[0].scale
+    order = list(model.state_dict())
+    assert list(model.requires_grad_(False).state_dict()) == order == list(model.requires_grad_().state_dict())
+    assert model[0].frozen.requires_grad and not model[0].mean.requires_grad
+
+
 def test_train_and_eval_decide_over_what_stands_around() -> None:
     model = Model()
     assert model.training is None

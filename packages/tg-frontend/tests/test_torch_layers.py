@@ -249,3 +249,12 @@ def test_an_adaptive_softmax_is_torchs() -> None:
     for key, t in ours.state_dict().items():
         assert t.grad is not None
         same(t.grad, slopes[key].grad.numpy())
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_empty_batches_are_counted_and_teach_nothing(momentum: float | None) -> None:
+    for layer, shape in ((nn.BatchNorm1d, (0, 5)), (nn.BatchNorm2d, (0, 5, 2, 2)), (nn.BatchNorm2d, (4, 5, 0, 2))):
+        norm = layer(5, momentum=momentum).train()
+        norm(Tensor.ones(*shape))
+        assert norm.num_batches_tracked.item() == 1
+        assert norm.running_mean.tolist() == [0] * 5 and norm.running_var.tolist() == [1] * 5

@@ -35,7 +35,7 @@ def Parameter(data: Any, requires_grad: bool = True) -> Tensor:
     """
     made = data.detach().clone() if isinstance(data, Tensor) else Tensor(data)
     made.requires_grad = requires_grad
-    return parameter(made) if requires_grad else made
+    return parameter(made)
 
 
 def Buffer(data: Any, persistent: bool = True) -> Tensor:

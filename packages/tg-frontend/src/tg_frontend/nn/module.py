@@ -48,6 +48,7 @@ class Module(Hooked, Placed):
     training: bool | None = None
     _tree: ClassVar[bool] = True  # it is shown with its parts
     _as_written: ClassVar[bool] = True  # errors in what a person wrote into forward() name what they called there
+    _tensors_first: ClassVar[bool] = True  # before layers, in states
     _derived: tuple[str, ...] = ()  # attributes that are computed from others, and are in no state
     _transient_names: tuple[str, ...] = ()  # attributes with tensors that are in no state
 

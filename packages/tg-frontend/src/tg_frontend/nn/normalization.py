@@ -59,10 +59,13 @@ class _Running(Layer):
         self.num_batches_tracked.assign(self.num_batches_tracked + 1)
         return 1 / self.num_batches_tracked.cast(dtypes.float32) if self.momentum is None else self.momentum
 
-    def _follow(self, mean: Tensor, var: Tensor) -> None:
+    def _follow(self, mean: Tensor, var: Tensor, empty: bool = False) -> None:
+        """Counts the batch, and unless it is empty takes its statistics into the running ones."""
         if self.running_mean is None or self.running_var is None or MODE.repeating:
             return
         new = self._share()
+        if empty:
+            return
         for running, now in ((self.running_mean, mean), (self.running_var, var)):
             running.assign((running * (1 - new) + now.detach() * new).cast(running.dtype))
 
@@ -140,10 +143,10 @@ class BatchNorm(_Running):
         if Tensor.training and self._ranks and (prod(x.shape) == x.shape[1] != 0):
             raise ValueError(f"{what}: input of shape {x.shape} has one value a channel; training takes more")
         mean, var = self.calc_stats(x)
-        if Tensor.training and 0 not in x.shape:
+        if Tensor.training:
             count = prod(x.shape) // self.sz if self.sz else 2
             corrected = var.detach() * (count / (count - 1)) if isinstance(count, int) and count > 1 else var.detach()
-            self._follow(mean, corrected)
+            self._follow(mean, corrected, 0 in x.shape)
         return x.batchnorm(self.weight, self.bias, mean, (var + self.eps).rsqrt()).cast(x.dtype)
 
 

@@ -9,6 +9,7 @@ from ..files.gguf.writing import gguf_save
 from ..files.safetensors import safe_load, safe_load_metadata, safe_save
 from ..host.coerce import as_array, is_arraylike
 from ..tensor import Tensor
+from .initial import LEARNT
 from .uninitialized import Uninitialized
 
 TYPE_CHECKING = False
@@ -26,6 +27,7 @@ __all__ = [
 def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
     """The tensors in an object, by path: attributes, list positions and keys, joined with dots.
 
+    An ``nn.Module`` gives its parameters first, then its other tensors, then those of its layers.
     A tensor that is reached twice has two names; an object that contains itself is entered once. Buffers that are not
     persistent (see :func:`tg_frontend.nn.Buffer`) are left out.
 
@@ -62,8 +64,10 @@ def tensors_of(obj: Any, prefix: str = "", transient: bool = True) -> dict[str, 
             continue
         below = (*inside, id(value))
         skipped = () if transient else getattr(value, "_transient_names", ())
+        held = parts_of(value)
         parts = [
-            (f"{path}.{name}" if path else str(name), part, below) for name, part in parts_of(value)
+            (f"{path}.{name}" if path else str(name), part, below)
+            for name, part in (sorted(held, key=_rank) if getattr(value, "_tensors_first", False) else held)
             if name not in skipped
         ]  # fmt: skip
         stack.extend(reversed(parts))
@@ -91,6 +95,15 @@ def parts_of(value: Any) -> list[tuple[Any, Any]]:
         return found
     derived = getattr(value, "_derived", ())
     return found + [item for item in vars(value).items() if item[0] not in derived]
+
+
+def _rank(item: tuple[Any, Any]) -> int:
+    """PyTorch's order in a layer, which numbers the states of optimisers: parameters, other tensors, the rest."""
+    part = item[1]
+    if not isinstance(part, Tensor):
+        return 2
+    learnt = hasattr(part, "_parameter") or (part.requires_grad is not False and part.dtype.kind in LEARNT)
+    return 0 if learnt else 1
 
 
 def get_parameters(obj: Any) -> list[Tensor]:
