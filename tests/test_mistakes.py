@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from typing import Any
 
 import pytest
@@ -74,6 +75,7 @@ EMPTY: Any = Tensor.zeros(2, 0)
 WRONG: Any = Tensor  # called as no type checker would let it be
 OPTIM: Any = nn.optim
 LAYERS: Any = nn
+FUNCTIONAL: Any = nn.functional
 REFUSED: dict[str, tuple[Any, str]] = {
     "a flag is no str": (lambda: X.sum(1, keepdim="no"), "Tensor.sum: keepdim is True or False"),
     "a flag is no str by numpy's name": (lambda: X.sum(1, keepdims=2.5), "Tensor.sum: keepdim is True or False"),
@@ -92,6 +94,12 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a division by 0": (lambda: X.celu(0.0), "Tensor.celu: alpha is 0"),
     "a tensor beside sizes": (lambda: WRONG.normal(2, 3, mean=X), "Tensor.normal: sizes"),
     "no class": (lambda: Tensor([0]).one_hot(0), "Tensor.one_hot: 0 is not a number of classes"),
+    "several probabilities": (lambda: LAYERS.Dropout2d(X), "Dropout2d: Tensor("),
+    "no recipe": (
+        lambda: FUNCTIONAL.scaled_mm(X, X.T, X[0, :1], ["a"], X[0, :1], 0), "scaled_mm: 'a' is no ScalingType"),
+    "other sums": (
+        lambda: FUNCTIONAL.scaled_mm(X, X.T, X[0, :1], 0, X[0, :1], 0, contraction_dim=(0, 0)),
+        "scaled_mm: contraction_dim (0, 0)"),
     "an axis named twice": (lambda: X.squeeze((0, 0)), "Tensor.squeeze: an axis is named twice"),
     "sides that contradict": (lambda: X[0].searchsorted(X[0], right=True, side="left"), "searchsorted: side"),
     "one tensor as parameters": (lambda: OPTIM.SGD(Tensor([[1.0]])), "SGD: params is one tensor"),
@@ -100,6 +108,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "parameters in two groups": (
         lambda: OPTIM.SGD([{"params": [X]}, {"params": [X], "lr": 0.1}]), "SGD: parameter 0 of group 1"),
 }  # fmt: skip
+
+
+def test_what_hangs_is_ended() -> None:
+    with pytest.raises(TimeoutError), mistakes.limited(1):
+        while True:
+            pass
+    with mistakes.limited(1):
+        time.sleep(1.2)  # others have the processor: that is not its fault
 
 
 @pytest.mark.parametrize("what", REFUSED)

@@ -28,7 +28,7 @@ def probability(p: float, what: str) -> None:
       ...
       ValueError: dropout: 1.5 is not a probability
     """
-    if not hasattr(p, "__float__"):
+    if not hasattr(p, "__float__") or (isinstance(p, Tensor) and p.numel() != 1):
         raise TypeError(f"{what}: {p!r} is not a probability, but a {type(p).__name__}")
     if not 0 <= p <= 1:
         raise ValueError(f"{what}: {p!r} is not a probability")

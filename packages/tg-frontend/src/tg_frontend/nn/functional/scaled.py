@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 from math import prod
+from typing import TypeVar
 
 from tg_dtype import dtypes
 
@@ -48,6 +49,7 @@ class SwizzleType(Enum):
     SWIZZLE_32_4_4 = 1
 
 
+_Kind = TypeVar("_Kind", ScalingType, SwizzleType)
 _BLOCKS = {
     ScalingType.BlockWise1x16: (1, 16), ScalingType.BlockWise1x32: (1, 32), ScalingType.BlockWise1x128: (1, 128),
     ScalingType.BlockWise128x128: (128, 128),
@@ -118,6 +120,13 @@ def _listed(given: Any) -> list[Any]:
     return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
+def _of(kind: type[_Kind], given: Any) -> _Kind:
+    try:
+        return kind(given)
+    except ValueError:
+        raise ValueError(f"scaled_mm: {given!r} is no {kind.__name__}") from None
+
+
 def _scaled(x: Tensor, scale: Any, recipe: Any, swizzle: Any, what: str) -> tuple[Tensor, Tensor | None]:
     """A matrix in float32, multiplied with the scales of its blocks, and what of its scales multiplies products.
 
@@ -131,8 +140,8 @@ def _scaled(x: Tensor, scale: Any, recipe: Any, swizzle: Any, what: str) -> tupl
       NotImplementedError: for a swizzle of scales that have none.
       ValueError: if the scales have another shape, or are not as many as the recipes.
     """
-    scales, kinds = _listed(scale), [ScalingType(one) for one in _listed(recipe)]
-    orders = [SwizzleType.NO_SWIZZLE if one is None else SwizzleType(one) for one in _listed(swizzle)]
+    scales, kinds = _listed(scale), [_of(ScalingType, one) for one in _listed(recipe)]
+    orders = [SwizzleType.NO_SWIZZLE if one is None else _of(SwizzleType, one) for one in _listed(swizzle)]
     orders += [SwizzleType.NO_SWIZZLE] * (len(kinds) - len(orders))
     if len(scales) != len(kinds) or len(orders) != len(kinds):
         raise ValueError(f"scaled_mm: {what} has {len(scales)} scales, {len(kinds)} recipes and {len(orders)} swizzles")
@@ -178,8 +187,8 @@ def scaled_mm(
       use_fast_accum: of no effect.
 
     Raises:
-      ValueError: if shapes do not fit.
-      NotImplementedError: for a swizzle of other scales, and for sums over other axes.
+      ValueError: if shapes do not fit, a recipe or a swizzle is none, or sums are over other axes.
+      NotImplementedError: for a swizzle of other scales.
 
     Example:
       >>> from tg_dtype import dtypes
@@ -192,10 +201,8 @@ def scaled_mm(
     """
     if mat_a.ndim != 2 or mat_b.ndim != 2 or mat_a.shape[1] != mat_b.shape[0]:
         raise ValueError(f"scaled_mm: shapes {mat_a.shape} and {mat_b.shape}; (M, K) and (K, N) fit")
-    if tuple(contraction_dim) and (contraction_dim[0] % 2, contraction_dim[1] % 2) != (1, 0):
-        raise NotImplementedError(
-            f"scaled_mm: contraction_dim {tuple(contraction_dim)}; it is (1, 0): transpose before"
-        )
+    if tuple(contraction_dim) not in ((), (1, 0), (-1, -2), (1, -2), (-1, 0)):
+        raise ValueError(f"scaled_mm: contraction_dim {tuple(contraction_dim)}; it is (1, 0): transpose before")
     a, rows = _scaled(mat_a, scale_a, scale_recipe_a, swizzle_a, "mat_a")
     b, columns = _scaled(mat_b.T, scale_b, scale_recipe_b, swizzle_b, "mat_b")
     out = a.matmul(b.T)
