@@ -329,6 +329,17 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     *(("sort", (RNG.normal(size=(3, 4)),), {"axis": None, "kind": "stable"}) for _ in range(1)),
     ("argsort", (RNG.normal(size=(3, 4)),), {"axis": None}),
     ("histogram", (RNG.normal(size=9),), {"bins": 4, "range": (-2.0, 2.0), "weights": np.arange(9.0), "density": True}),
+    *(("average", (RNG.normal(size=(3, 4, 5)),), {"axis": axis, "weights": RNG.uniform(size=shape)}) for axis, shape in
+      (((0, 2), (3, 5)), ((2, 0), (5, 3)), ((1,), (4,)), (-1, (5,)), (None, (3, 4, 5)))),
+    ("average", (RNG.normal(size=(3, 4, 5)),), {"axis": (0, -1)}),
+    *(("expand_dims", (np.ones((2, 3)),), {"axis": axis}) for axis in (0, -1, (0, 1), (-1, 0), (1, 3), ())),
+    ("corrcoef", (RNG.normal(size=(2, 5)), RNG.normal(size=(2, 5))), {}),
+    *((name, args, {}) for name, args in (
+        ("bitwise_count", (1023,)), ("fabs", (-1,)), ("modf", (-0.5,)), ("nancumsum", (1,)), ("nanprod", (2.5,)),
+        ("polyval", ([3, 0, 1], 5)), ("polyval", (np.array([3.0, 0.5]), 5)), ("unique_values", ([2, 1, 2],)),
+        ("matrix_transpose", ([[1, 2], [3, 4]],)), ("ptp", ([1, 5],)), ("percentile", ([1.0, 2.0], 50)),
+    )),
+    ("trapezoid", ([1.0, 2.0, 4.0],), {"x": [4.0, 6.0, 9.0]}), ("average", ([1.0, 2.0],), {"weights": [1.0, 3.0]}),
     ("linalg.outer", (np.arange(3.0), np.arange(4.0)), {}),
     ("linalg.tensordot", (RNG.normal(size=(2, 3, 4)), RNG.normal(size=(3, 4, 5))), {}),
     ("linalg.tensordot", (RNG.normal(size=(2, 3)), RNG.normal(size=(4, 2))), {"axes": ((0,), (1,))}),

@@ -44,9 +44,24 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return tensor(x, "unstack").unbind(axis)
 
 
-def expand_dims(x: Tensor, /, axis: int) -> Tensor:
-    """A new axis of size 1."""
-    return tensor(x, "expand_dims").unsqueeze(axis)
+def expand_dims(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
+    """A new axis of size 1, or several, at these places of the result.
+
+    Raises:
+      IndexError: if there is no such place.
+      ValueError: if one is given twice.
+    """
+    out = tensor(x, "expand_dims")
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    count = out.ndim + len(axes)
+    if any(not -count <= one < count for one in axes):
+        raise IndexError(f"expand_dims: axis {axis} is out of range for a result of {count} axes")
+    places = sorted(one % count for one in axes)
+    if len(set(places)) != len(places):
+        raise ValueError(f"expand_dims: an axis is given twice in {axis}")
+    for place in places:
+        out = out.unsqueeze(place)
+    return out
 
 
 def squeeze(x: Tensor, /, axis: Axis) -> Tensor:

@@ -73,6 +73,9 @@ _OF_LISTS = frozenset(
 """Methods that are given several tensors, as a list or one after another."""
 _EACH = ("atleast_1d", "atleast_2d", "atleast_3d")
 """Methods that functions call for each of several tensors."""
+_TENSORS = ("A", "B", "Self", "Tensor")
+"""How arguments are annotated that are tensors."""
+_PLAIN = (bool, int, float, complex)
 _OPERANDS = ("other", "x", "w", "input", "condition")
 """What arguments are called that may be tensors or numbers."""
 _WITH_AXES = {
@@ -101,7 +104,7 @@ def _beside(number: Any, others: tuple[Any, ...]) -> Tensor:
     other = next((one for one in others if isinstance(one, Tensor)), None)
     if other is None:
         return Tensor(number)
-    if not isinstance(number, (bool, int, float, complex)):
+    if not isinstance(number, _PLAIN):
         return Tensor(number, device=other.device)
     return Tensor(number, device=other.device, dtype=None if other.ndim else weak_dtype(other.dtype, number))
 
@@ -123,7 +126,7 @@ def _is_data(value: Any) -> bool:
     if isinstance(value, range):
         return True
     return isinstance(value, (list, tuple)) and all(
-        isinstance(part, (bool, int, float, complex)) or _is_data(part) for part in value
+        isinstance(part, _PLAIN) or _is_data(part) for part in value
     )
 
 
@@ -144,29 +147,57 @@ def _places(function: Callable[..., Any]) -> tuple[int, ...]:
     """Which arguments of a function are tensors: the first ones, as far as that goes."""
     found = []
     for place, one in enumerate(inspect.signature(function).parameters.values()):
-        if one.kind is not one.POSITIONAL_OR_KEYWORD:
+        if one.kind not in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD):
             break
-        if one.annotation in ("A", "B", "Self", "Tensor") or (one.name in _OPERANDS and one.annotation == "Any"):
+        if _is_tensor(one) or (one.name in _OPERANDS and one.annotation == "Any"):
             found.append(place)
     return tuple(found)
 
 
-def _given(args: tuple[Any, ...], tensors: tuple[int, ...]) -> tuple[Any, ...]:
-    """Arguments with tensors for lists of numbers, where tensors are wanted: beside those that there are."""
-    device = _device(args)
-    return tuple([
-        Tensor(one, device=device) if place in tensors and _is_data(one) else one for place, one in enumerate(args)
-    ])  # fmt: skip
+def _is_tensor(one: inspect.Parameter) -> bool:
+    """Whether an argument is annotated as a tensor, or as one that may be left out."""
+    return str(one.annotation).removesuffix(" | None") in _TENSORS
+
+
+def _converter(function: Callable[..., Any], numbers: bool) -> Callable[[Any, Any], tuple[Any, Any]] | None:
+    """What gives arguments with tensors for lists of numbers, where tensors are wanted: beside those that there are.
+
+    Args:
+      function: takes the arguments.
+      numbers: whether a number is made a tensor, too, where nothing but one is wanted.
+    """
+    parameters = list(inspect.signature(function).parameters.values())
+    names = [one.name for one in parameters]
+    tensors = {names[place] for place in _places(function)}
+    alone = {one.name for one in parameters if numbers and one.annotation in _TENSORS}
+    if not tensors:
+        return None
+
+    def convert(args: Any, kwargs: Any) -> tuple[Any, Any]:
+        others = (*args, *kwargs.values())
+        device = _device(others)
+
+        def tensor(name: str, value: Any) -> Any:
+            if name in tensors and _is_data(value):
+                return Tensor(value, device=device)
+            return _beside(value, others) if name in alone and isinstance(value, _PLAIN) else value
+
+        count = min(len(args), len(names))
+        given = (*map(tensor, names[:count], args[:count]), *args[count:])
+        return given, {name: tensor(name, value) for name, value in kwargs.items()}
+
+    return convert
 
 
 def _with_lists(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function for which lists of numbers and arrays may stand for tensors."""
-    tensors = _places(function)
-    if not tensors:
+    """A function for which lists of numbers may stand for tensors, and numbers where nothing but a tensor may."""
+    convert = _converter(function, True)
+    if convert is None:
         return function
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*_given(args, tensors), **kwargs)
+        args, kwargs = convert(args, kwargs)
+        return function(*args, **kwargs)
 
     return update_wrapper(call, function)
 
@@ -180,17 +211,19 @@ def _of_method(name: str, known: str) -> Callable[..., Any]:
         return method  # type: ignore[no-any-return]
     axes = _WITH_AXES.get(known)
     fewest = 3 if axes and "and" in axes else 2
-    tensors = _places(method)
+    convert = None if known in _OF_LISTS else _converter(method, False)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if axes and len(args) + len(kwargs) < fewest:
             raise TypeError(f"{name}: {axes} {'are' if fewest == 3 or axes == 'dims' else 'is'} to be given")
         if args and not isinstance(args[0], Tensor):
-            if isinstance(args[0], (bool, int, float, complex)) or is_arraylike(args[0]):
+            if isinstance(args[0], _PLAIN) or is_arraylike(args[0]):
                 args = (_beside(args[0], (*args[1:], *kwargs.values())), *args[1:])
         if known in _OF_LISTS:
             args = (_members(args[0]), *_members(args[1:])) if args else args
-        return method(*_given(args, () if known in _OF_LISTS else tensors), **kwargs)
+        if convert is not None:
+            args, kwargs = convert(args, kwargs)
+        return method(*args, **kwargs)
 
     return update_wrapper(function, method)
 
@@ -230,7 +263,8 @@ def named(name: str) -> Any:
         return _of_property(name)
     for names, home in ((_OF_NETWORKS, functional), (_OF_MATRICES, linalg), (_OF_THE_STANDARD, array_api)):
         if name in names and hasattr(home, name):
-            return getattr(home, name)
+            found = getattr(home, name)
+            return _with_lists(found) if home is array_api else found
     if name in _OF_WINDOWS:
         return getattr(windows, _OF_WINDOWS[name])
     if name in INDEXED:

@@ -83,14 +83,14 @@ def ptp(x: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
 
 
 def average(
-    x: Tensor, axis: int | None = None, weights: Any = None, returned: bool = False, *, keepdim: bool = False
+    x: Tensor, axis: Axes = None, weights: Any = None, returned: bool = False, *, keepdim: bool = False
 ) -> Any:
     """The mean, of elements with weights.
 
     Args:
       x: the elements.
-      axis: along which one; all elements if None.
-      weights: of the shape of ``x``, or one for each place along the axis; all the same if None.
+      axis: along which ones; all elements if None.
+      weights: of the shape of ``x``, or of these axes, in their order; all the same if None.
       returned: also give the sum of the weights.
       keepdim: whether the axis stays, with size 1.
 
@@ -108,9 +108,11 @@ def average(
         return (mean, x.ones_like().cast(mean.dtype).sum(axis, keepdim)) if returned else mean
     each = weights if isinstance(weights, Tensor) else Tensor(weights, device=x.device)
     if each.shape != x.shape:
-        if axis is None or each.ndim != 1 or each.shape[0] != x.shape[axis]:
+        order = [x._axis(one, "average") for one in (axis if isinstance(axis, (tuple, list)) else (axis or 0,))]
+        if axis is None or each.shape != tuple(x.shape[one] for one in order):
             raise ValueError(f"average: weights of shape {each.shape} for elements of shape {x.shape}, axis {axis}")
-        each = each.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)]).expand(*x.shape)
+        each = each.permute(*sorted(range(len(order)), key=order.__getitem__))
+        each = each.reshape([n if i in order else 1 for i, n in enumerate(x.shape)]).expand(*x.shape)
     total = each.sum(axis, keepdim)
     products = x.cast(sum_dtype(x.dtype)) * each.cast(sum_dtype(each.dtype))  # those of narrow integers do not wrap
     mean = products.sum(axis, keepdim) / total

@@ -195,7 +195,7 @@ def _variables(x: A, rowvar: bool, dtype: DTypeLike | None) -> A:
     return floats
 
 
-def corrcoef(x: A, *, y: A | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> A:
+def corrcoef(x: A, y: A | None = None, rowvar: bool = True, *, dtype: DTypeLike | None = None) -> A:
     """Correlation coefficients of variables, which are rows, over observations, which are columns; from -1 to 1.
 
     The arguments are those of :meth:`cov`.
