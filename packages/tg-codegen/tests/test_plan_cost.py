@@ -11,16 +11,18 @@ import pytest
 from tg_codegen import Target, compile_ast
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
-from tg_codegen.plan.actions import apply
+from tg_codegen.nest.spec import Kind
+from tg_codegen.plan.actions import Prefetch, apply
 from tg_codegen.plan.cpu.plan_cost import plan_cycles
 from tg_codegen.plan.cpu.planner import CPUPlanner, cpu_loops
+from tg_codegen.plan.cpu.row_tiles import ROW_OPERANDS
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.search.cycles import cycles
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
-from tg_shape import ShapeTracker
+from tg_shape import ShapeTracker, upper
 
 ST = ShapeTracker.from_shape
 EIGHT = Target(vector_bytes=64, registers=32, threads=8, l2_bytes=1 << 20)
@@ -125,4 +127,16 @@ def test_rows_are_side_by_side_where_what_they_share_comes_from_the_second_cache
     target = replace(EIGHT, l1_bytes=48 << 10, last_bytes=128 << 20)
     for terms, beside in ((2048, False), (4099, True)):  # three rows of 24 KB, or of 48 KB
         chosen = [str(a) for a in cpu_loops(lower(product(3, 4093, terms, True)), target)]
-        assert ("split(i1, 4, ROWS)" in chosen) is beside, chosen
+        assert ("split(i1, 8, ROWS)" in chosen) is beside, chosen
+
+
+@pytest.mark.parametrize(("outputs", "registers"), [*((n, 32) for n in range(3, 9)), (4, 16)])
+def test_rows_side_by_side_leave_registers_for_what_they_share(outputs: int, registers: int) -> None:
+    """Accumulators for each row, what the rows share, and the operand of a row, which nothing need fetch ahead."""
+    target = replace(EIGHT, registers=registers, l1_bytes=48 << 10, last_bytes=128 << 20)
+    nest = lower(product(outputs, 4093, 8191, True))
+    actions = cpu_loops(nest, target)
+    rows = next(upper(a.extent) for a in apply(nest, actions).axes if a.kind is Kind.ROWS)
+    assert rows * outputs + outputs + ROW_OPERANDS <= registers
+    assert 2 * rows > target.cpu.streams or 2 * rows * outputs + outputs + ROW_OPERANDS > registers, "as many as fit"
+    assert not any(isinstance(action, Prefetch) for action in actions)

@@ -17,6 +17,8 @@ from .plan_cost import ROWS_GAIN
 
 ROW_ACCUMULATORS = 4
 """Most accumulators of a single row: enough that its additions do not wait for one another."""
+ROW_OPERANDS = 2
+"""Registers for what rows side by side do not share: one row's operand is multiplied, the next one's is read."""
 HALF = 0.5
 """Assumed share of a sum's terms that need an operand whose mask depends on reduced dimensions alone."""
 
@@ -37,6 +39,7 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
     loads = list(dict.fromkeys(n for r in reductions for n in r.toposort() if n.op is NodeOp.LOAD))
     rows = [r for r in nest.roots.values() if not r.reduce and all(r.var in n.free for n in reductions)]
     left = max(1, int(target.cpu.accumulator_share * target.registers) // len(reductions))
+    outputs = 1
     if not loads or not rows:
         return []
     actions: list[LoopAction] = []
@@ -44,9 +47,8 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
     sharing = [r for r in rows if r.var not in largest.free and upper(r.extent) > 1]
     if sharing and left > 1:
         row = max(sharing, key=lambda r: upper(r.extent))
-        count = evenly(upper(row.extent), left)
-        actions += split_row(nest, row, count, Kind.UPCAST)
-        left //= count
+        outputs = evenly(upper(row.extent), left)
+        actions += split_row(nest, row, outputs, Kind.UPCAST)
         rows.remove(row)
     alone = all(r.reduce or all(r.var in n.free for n in reductions) for r in nest.roots.values())
     near = [
@@ -54,6 +56,8 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
     if not rows:
         return actions
     row = max(near or rows, key=lambda r: upper(r.extent))
+    if outputs > 1:  # one operand of a row is for all of them, so that few registers hold operands
+        left = (target.registers - ROW_OPERANDS - outputs) // (outputs * len(reductions))
     count = min(target.cpu.streams, left, upper(row.extent) // target.threads)
     if count < 2:
         return actions
@@ -64,7 +68,9 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
     actions += split_row(nest, row, count, Kind.ROWS if row in near else Kind.UPCAST)
     tiled = apply(nest, actions)
     actions += conversions(tiled, target, row, lanes)
-    return [*actions, *(fetch_next_tile(tiled, target, row, lanes) if cost.long else [])]
+    if cost.long and outputs == 1:  # an operand that serves several is wanted so late that prefetchers keep up
+        actions += fetch_next_tile(tiled, target, row, lanes)
+    return actions
 
 
 class RowCost:
@@ -76,6 +82,8 @@ class RowCost:
         the second-level cache where a row is more than the first one holds, and conversions of what is the same in all
         lanes.
       memory: cycles of reading what is the row's own, from the cache that holds it.
+      fills: cycles in which the first-level cache gets what the rows have in common from the second one, which it does
+        not do while it gets lines of the row's own.
       beside: cycles by which that takes longer where rows are read side by side.
       waits: cycles of the additions to one accumulator after the other, in a row alone.
       long: whether a row is so long that the next one does not begin before its sums are there.
@@ -91,7 +99,7 @@ class RowCost:
         points = prod(upper(nest.roots[root].extent) for root in {*reductions[0].free, *reduced})
         tile = {a.root: upper(a.extent) for a in nest.axes if a.kind is Kind.UPCAST}
         vectors = points / width / prod(tile.values())
-        self.work = self.shared = 0.0
+        self.work = self.shared = self.fills = 0.0
         wanted: dict[Node, float] = {}
         own: dict[tuple[int, sint], int] = {}
         every = dict.fromkeys(n for r in reductions for n in r.src[0].toposort())
@@ -116,6 +124,7 @@ class RowCost:
             cycles = wanted[node] * copies * (read if node.op is NodeOp.LOAD else 1 / costs.units)
             self.work += cycles
             self.shared += cycles if common else 0.0
+            self.fills += cycles if common and node.op is NodeOp.LOAD and again == costs.far_load else 0.0
         lines = {nbytes: nbytes / target.line_bytes / vectors for nbytes in own.values()}
         self.memory = sum(lines[n] * costs.line(n, target.l2_bytes, target.last_bytes) for n in own.values())
         self.beside = costs.beside_line * sum(lines[n] for n in own.values())
@@ -134,7 +143,8 @@ class RowCost:
     def cycles(self, count: int) -> float:
         """Cycles of a vector of terms, where ``count`` rows are side by side."""
         work = self.work - self.shared * (1 - 1 / count) + self.combine[count > 1]
-        return max(work, self.memory, self.waits / count) + (self.beside if count > 1 else 0.0)
+        reads = self.memory + self.fills / count
+        return max(work, reads, self.waits / count) + (self.beside if count > 1 else 0.0)
 
 
 def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[LoopAction]:

@@ -186,6 +186,8 @@ def walked_once(nest: Nest, load: Node) -> bool:
     run, vectors = 1, False
     steps = [(by * a.stride, a) for a in nest.axes if a not in walks and (by := coefficient(load.arg[1], a.root))]
     for jump, axis in sorted(steps, key=lambda found: found[0]):
+        if jump > run and axis.kind in (Kind.ROWS, Kind.UPCAST):
+            return False  # several runs side by side, which prefetchers follow: the next of them begins elsewhere
         if jump == run:
             run *= upper(axis.extent)
             vectors |= axis.kind in (Kind.VECTOR, Kind.LANES, Kind.CONTRACT)
