@@ -141,6 +141,12 @@ def test_fractional_pools_draw_their_windows() -> None:
             F.fractional_max_pool2d(x, 2, **bad)
     with pytest.raises(ValueError, match="_random_samples"):
         F.fractional_max_pool2d(x, 2, 3, _random_samples=Tensor.zeros(1, 1, 3))
+    wide, draws = Tensor(draw(2, 3, 7, 7)), Tensor(np.random.default_rng(0).random((5, 3, 2)))
+    few = F.fractional_max_pool2d(wide, 2, 3, _random_samples=draws[:2])
+    same(F.fractional_max_pool2d(wide, 2, 3, _random_samples=draws), few.numpy())  # the first of too many
+    same(F.fractional_max_pool2d(wide[0], 2, 3, _random_samples=draws), few[0].numpy())
+    with pytest.raises(ValueError, match="_random_samples"):
+        F.fractional_max_pool2d(wide, 2, 3, _random_samples=draws[:1])
 
 
 @pytest.mark.parametrize("pool", [

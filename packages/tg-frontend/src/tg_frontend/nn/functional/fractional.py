@@ -58,8 +58,10 @@ def _maxima(
     batch, channels = images.shape[:2]
     if samples is None:
         samples = Tensor.rand(batch, channels, n, device=x.device)
-    elif tuple(samples.shape) != (batch, channels, n):
+    elif samples.ndim != 3 or samples.shape[1:] != (channels, n) or samples.shape[0] < batch:
         raise ValueError(f"{what}: _random_samples of shape {samples.shape}; {(batch, channels, n)} is wanted")
+    elif samples.shape[0] != batch:
+        samples = samples.shrink(((0, batch), None, None))  # PyTorch takes those of a larger batch
     # The draws of two axes are those of width and height, of three those of depth, height and width: as PyTorch's.
     drawn = (1, 0) if n == 2 else (0, 1, 2)
     starts = [_starts(samples[:, :, i], *sizes) for i, *sizes in zip(drawn, have, kernels, wants, strict=True)]
