@@ -432,7 +432,7 @@ def test_every_method_has_a_rule_or_refuses() -> None:
 
 
 def test_the_names_of_what_takes_complex_numbers() -> None:
-    operators = {name for name in OPERATORS if name.strip("_") in ("add", "sub", "mul", "truediv", "pow")}
+    operators = {name for name in OPERATORS if name.strip("_") in ("add", "sub", "mul", "truediv", "pow", "matmul")}
     assert {name for name, kind in NUMBERS.items() if kind == "both"} == set(RULES) | operators
 
 

@@ -106,6 +106,17 @@ def test_an_argument_that_is_missing_beside_others_by_name() -> None:
         Tensor([1.0]).addcmul(Tensor([1.0]), value=2)  # type: ignore[call-arg]
 
 
+def test_operators_name_the_method_that_they_stand_for() -> None:
+    x = Tensor([[1.0, 2.0]])
+    wrong: list[Callable[[], Any]] = [
+        lambda: x @ x, lambda: Tensor(3.0) @ x, lambda: x + Tensor([1.0, 2.0, 3.0]), lambda: x * Tensor.ones(3, 3),
+    ]  # fmt: skip
+    for call in wrong:
+        with pytest.raises(RuntimeError, match=r"^Tensor\.(matmul|add|mul): ") as caught:
+            call()
+        assert isinstance(caught.value, ValueError)
+
+
 def test_one_argument_under_two_names_is_told() -> None:
     with pytest.raises(TypeError, match=r"^Tensor\.sum\(\) got 'axis' twice: 'dim' is another name for it"):
         Tensor([1.0]).sum(0, dim=0)  # type: ignore[call-arg]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 BOTH = tuple(
     """
-    __add__ __mul__ __pow__ __sub__ __truediv__ abs acos acosh add addbmm addcdiv addcmul addmm addmv addr adjoint all
-    allclose angle any arange asin asinh assign atan atanh atleast_1d atleast_2d atleast_3d backward baddbmm bfloat16
-    bitcast block_diag bmm bool broadcast_tensors broadcast_to byte cartesian_prod cast cat cdouble cfloat
+    __add__ __matmul__ __mul__ __pow__ __sub__ __truediv__ abs acos acosh add addbmm addcdiv addcmul addmm addmv addr
+    adjoint all allclose angle any arange asin asinh assign atan atanh atleast_1d atleast_2d atleast_3d backward baddbmm
+    bfloat16 bitcast block_diag bmm bool broadcast_tensors broadcast_to byte cartesian_prod cast cat cdouble cfloat
     channel_shuffle char cholesky cholesky_inverse cholesky_solve chunk clone column_stack conj conj_physical
     const_like contiguous contiguous_backward conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
     cos cosh count_nonzero cross cumprod cumsum cumulative_trapezoid det detach diag diag_embed diagflat diagonal

@@ -43,7 +43,7 @@ _ORDERED = frozenset(
     """.split()
 )
 _OPERATORS = frozenset(
-    f"__{name}__" for name in "add sub mul truediv mod pow and or xor lshift rshift".split()
+    f"__{name}__" for name in "add sub mul truediv mod pow matmul and or xor lshift rshift".split()
 )  # which stand for methods
 
 
@@ -121,6 +121,7 @@ class _Signature:
         code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         self.function, self.owner, self.bound = function, owner, bound
+        self.name = function.__name__.strip("_") if function.__name__ in _OPERATORS else function.__name__
         self.names = list(code.co_varnames[bound:count])
         self.first = code.co_varnames[0] if count else ""
         self.positional = code.co_argcount
@@ -131,7 +132,7 @@ class _Signature:
                       for at, text in enumerate(told) if (kind := _plain(text)) is not None]  # fmt: skip
 
     def label(self, args: tuple[Any, ...]) -> str:
-        name = self.function.__name__
+        name = self.name
         kind = type(args[0]) if args and self.bound else type
         inherited = not issubclass(kind, type) and not hasattr(kind, "lazydata")  # Parameter's are called Tensor's
         owner = kind.__name__ if inherited else self.owner
@@ -321,7 +322,7 @@ def _instead(
         return None
     if said is None:
         said = error.said = error.args[0]  # type: ignore[attr-defined]
-    named = _named(said, signature.function.__name__, label, signature.function.__qualname__)
+    named = _named(said, signature.name, label, signature.function.__qualname__)
     if type(error) is not ValueError:
         error.args = (named,)
         return None
