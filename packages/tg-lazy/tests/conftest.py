@@ -174,9 +174,9 @@ class Machine:
             out = self.memory.setdefault(bufs[0], np.zeros(bufs[0].size, np_dtype(bufs[0].dtype)))
             item.ast.arg(out, *[self.memory[b] for b in bufs[1:]])
 
-    def run(self, *outputs: LazyBuffer) -> list[ScheduleItem]:
+    def run(self, *outputs: LazyBuffer, private: bool = False) -> list[ScheduleItem]:
         """Schedules, executes and commits."""
-        items, env = schedule(outputs)
+        items, env = schedule(outputs, private)
         self.env = env
         for item in items:
             self.execute(item)

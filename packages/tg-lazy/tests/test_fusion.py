@@ -585,6 +585,30 @@ def test_sums_of_a_short_complex_product_share_a_kernel_and_have_no_memory(machi
     np.testing.assert_allclose(machine.value(re).reshape(z.shape), z.real, rtol=1e-4, atol=1e-4)
 
 
+def test_what_only_its_kernel_reads_of_a_private_graph_is_not_stored(machine: Any, rng: Any) -> None:
+    v = normal(rng, 64, 100)
+    for private in (False, True, False):  # a remembered schedule of the one is none of the other
+        total = scalar(machine.buffer(v).reduce(Ops.ADD, (1,)), Ops.ADD, 1)
+        outs = [scalar(total, Ops.MUL, 2).contiguous(), scalar(total, Ops.MAX, 3).contiguous()]
+        (item,) = machine.run(*outs, private=private)
+        assert len(item.ast.src) == (2 if private else 3)
+        want = v.sum(1, keepdims=True) + 1
+        for out, expected in zip(outs, (want * 2, np.maximum(want, 3)), strict=True):
+            np.testing.assert_allclose(machine.value(out), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("steps, expected", ((3, 1), (30, 2)))
+def test_a_stored_product_and_little_that_is_made_of_it_share_a_kernel(
+    machine: Any, rng: Any, steps: int, expected: int
+) -> None:
+    a, w = normal(rng, 32, 48), normal(rng, 48, 20)
+    product = matmul(machine.buffer(a), machine.buffer(w)).contiguous()
+    other, want = product, a @ w
+    for _ in range(steps):
+        other, want = scalar(scalar(other, Ops.MUL, 0.5), Ops.ADD, 1), want * 0.5 + 1
+    assert kernels(machine, [product, other], [a @ w, want]) == expected
+
+
 @pytest.mark.parametrize("terms", (7, 300))
 def test_a_sum_that_is_held_survives_what_overwrites_its_operand(machine: Any, rng: Any, terms: int) -> None:
     data = normal(rng, 401, terms, 37)

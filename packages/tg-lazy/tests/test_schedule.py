@@ -186,6 +186,20 @@ def test_size_zero(machine: Any) -> None:
     np.testing.assert_array_equal(machine.value(a.gather(machine.buffer(np.array([0, 1], np.int32)))), np.zeros(2))
 
 
+def test_the_index_of_a_padded_gather_has_no_padding(machine: Any) -> None:
+    table = machine.buffer(np.arange(24, dtype=np.float32))
+    start = machine.buffer(np.array([3], np.int32)).reshape((1, 1)).expand((4, 5))
+    steps = LazyBuffer.iota(5, i32, "CPU").reshape((1, 5)).expand((4, 5))
+    index = start.alu(Ops.ADD, plus(steps, 2))
+    (item,) = machine.run(table.gather(index).pad(((1, 2), (0, 0))).contiguous())
+    (found,) = (node for node in item.ast.toposort() if node.op is Ops.GATHER)
+    assert all(node.op is not Ops.VIEW for node in found.toposort())
+    assert all(view.mask is None for n in found.toposort() if n.op is Ops.IOTA for view in n.arg.views)
+    own = plus(steps, 2).pad(((0, 0), (1, 0)))  # padding of the index itself is seen: 0 is a place
+    both = machine.value(table.gather(own).pad(((1, 0), (0, 0))))
+    np.testing.assert_array_equal(both, np.pad(np.tile([0.0, 2, 3, 4, 5, 6], (4, 1)), ((1, 0), (0, 0))))
+
+
 def test_integers_of_the_graph(machine: Any) -> None:
     n = LazyBuffer.iota(6, i32, "CPU")
     square = n.alu(Ops.MUL, n).reshape((2, 3)).flip((1,)).pad(((0, 0), (1, 0)))

@@ -47,6 +47,17 @@ def masked(st: ShapeTracker) -> bool:
     return any(view.mask is not None for view in st.views)
 
 
+def unmasked(st: ShapeTracker) -> ShapeTracker:
+    """``st`` without padding: what it shows there is any number, which may be the position of no element.
+
+    >>> unmasked(ShapeTracker.from_shape((2,)).pad(((1, 1),))).index((3,))
+    (2, 1)
+    """
+    if not masked(st):
+        return st
+    return ShapeTracker(tuple(View(view.shape, view.strides, view.offset) for view in st.views))
+
+
 def hidden(st: ShapeTracker) -> bool:
     """Whether every index is padding."""
     return any(view.mask is not None and any(a == b for a, b in view.mask) for view in st.views)

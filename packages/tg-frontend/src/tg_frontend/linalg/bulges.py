@@ -148,16 +148,14 @@ def swept(h: Tensor, z: Tensor | None, shifts: Shifts, lo: Tensor, hi: Tensor) -
         x, turns = _chased(_picked(rows, first, size, 2), shifts, lo, hi, done, steps)
         turns = turns.contiguous()
         rows, columns = adjoint(turns).contiguous() @ rows, _picked(h, first, size, 2) @ turns
-        local = places - first
-        inside, local = (local >= 0) & (local < size), local.clamp(0, size - 1)
+        local = places - first  # a place beyond the window is one that gather finds nothing at
+        inside = (local >= 0) & (local < size)
         down, across = inside.unsqueeze(2), inside.unsqueeze(1)
-        own = local.unsqueeze(2).expand(*local.shape, n)
-        beside = local.unsqueeze(1)
-        rows = across.where(
-            x.contiguous().gather(2, beside.expand(local._ints()[0], size, n)), rows
-        ).contiguous()  # fmt: skip
-        aside = columns.contiguous().gather(2, beside.expand(local._ints()[0], n, n))
-        h = down.where(rows.gather(1, own), across.where(aside, h))
+        own, beside = local.unsqueeze(2).expand(*local.shape, n), local.unsqueeze(1).expand(local._ints()[0], n, n)
+        rows, columns, x = rows.contiguous(), columns.contiguous(), x.contiguous()
+        within = x.reshape((-1, size * size)).gather(1, (own * size + beside).reshape((-1, n * n))).reshape(h.shape)
+        turned_rows = across.where(within, rows.gather(1, own))
+        h = down.where(turned_rows, across.where(columns.gather(2, beside), h))
         z = [down.where((adjoint(turns).contiguous() @ _picked(part, first, size, 1)).contiguous().gather(1, own), part)
              for part in z]  # fmt: skip
         return h, done + steps, *z

@@ -83,7 +83,7 @@ def condensed(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tensor]:
     if n > 2 * _FEW:  # long blocks one after the other, then all others side by side
         h, z = _taken_apart(h, z, _FEW, bulges_of(n))
         begins = _begins(_negligible(h))
-        too_long = _block(begins, _FEW)[1] >= 0  # a window would cut it
+        too_long = (_block(begins, _FEW)[1] >= 0).contiguous()  # a window would cut it
         owner = _starts(begins) // _FEW
         windows = _windows(h, owner)
         start = eye(2 * _FEW, h).expand(*windows.shape).contiguous()
@@ -91,7 +91,7 @@ def condensed(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tensor]:
         assert turns is not None
         h = adjoint(_turned(turns, adjoint(_turned(turns, h))))
         z = None if z is None else _turned(turns, z)
-        begins = _of_owners(_begins(_negligible(windows)), owner) & too_long.logical_not()
+        begins = _of_owners(_begins(_negligible(windows)).contiguous(), owner) & too_long.logical_not()
     else:
         h, z = _taken_apart(h, z, 2, bulges_of(n))
         begins = _begins(_negligible(h))

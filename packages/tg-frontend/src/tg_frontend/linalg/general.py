@@ -9,6 +9,7 @@ from tg_dtype import dtypes
 
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
+from ..transform.traced_once import traced_once
 from .elimination import solve
 from .francis import blocks_of_two, condensed
 from .matrices import adjoint, check_matrix, diagonal_of, flat, numbers, over_gaps, without_phase
@@ -41,6 +42,32 @@ def _unit(vectors: Tensor) -> Tensor:
     return vectors / length
 
 
+@traced_once
+def _decomposed(re: Tensor, im: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Eigenvalues (count, n), and vectors of length 1, of matrices whose elements are 1 at most; which converged."""
+    if im is not None:
+        t, z, converged = schur(Tensor.complex(re, im))
+        turned = z @ Tensor.complex(*triangular_vectors(t.real, t.imag))
+        return diagonal_of(t), _unit(_turned(turned)), converged
+    h, z, begins = condensed(re, True)
+    values, t, turns = triangular(h, begins)
+    inner = turns.applied(Tensor.complex(*triangular_vectors(t.real, t.imag)))
+    back = adjoint(z)
+    # products end here: what follows them would be written out for each of their tiles
+    vectors = Tensor.complex(*((back @ part.contiguous()).contiguous() for part in (inner.real, inner.imag)))
+    return values, _unit(paired(_turned(vectors), turns.second, values)), blocks_of_two(begins)
+
+
+@traced_once
+def _values(re: Tensor, im: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Eigenvalues (count, n) of matrices whose elements are 1 at most; which converged."""
+    if im is not None:
+        t, _, converged = schur(Tensor.complex(re, im))
+        return diagonal_of(t), converged
+    h, _, begins = condensed(re, False)
+    return triangular(h, begins)[0], blocks_of_two(begins)
+
+
 class _Eig(Function):
     """Source of the gradient: Boeddeker, Hanebrink, Drude, Heymann and Haeb-Umbach, "On the computation of complex-
     valued gradients with application to statistically optimum beamforming", 2017, equation 4.77; less what changes the
@@ -49,18 +76,7 @@ class _Eig(Function):
     @staticmethod
     def forward(ctx: FunctionContext, re: Tensor, im: Tensor | None) -> tuple[Tensor, ...]:
         re, im, scale, finite = _scaled(re, im)
-        if im is None:
-            h, z, begins = condensed(re, True)
-            values, t, turns = triangular(h, begins)
-            converged = blocks_of_two(begins)
-            inner = turns.applied(Tensor.complex(*triangular_vectors(t.real, t.imag)))
-            back = adjoint(z)
-            vectors = Tensor.complex(back @ inner.real.contiguous(), back @ inner.imag.contiguous())
-            vectors = _unit(paired(_turned(vectors), turns.second, values))
-        else:
-            t, z, converged = schur(Tensor.complex(re, im))
-            values = diagonal_of(t)
-            vectors = _unit(_turned(z @ Tensor.complex(*triangular_vectors(t.real, t.imag))))
+        values, vectors, converged = _decomposed(re, im)
         good = converged & finite
         values = good.unsqueeze(1).where(values * scale.squeeze(2), nan)
         vectors = good.reshape((-1, 1, 1)).where(vectors, nan)
@@ -87,12 +103,7 @@ class _Eigenvalues(Function):
     def forward(ctx: FunctionContext, re: Tensor, im: Tensor | None) -> tuple[Tensor, ...]:
         ctx.save_for_backward(*((re,) if im is None else (re, im)))
         re, im, scale, finite = _scaled(re, im)
-        if im is None:
-            h, _, begins = condensed(re, False)
-            values, converged = triangular(h, begins)[0], blocks_of_two(begins)
-        else:
-            t, _, converged = schur(Tensor.complex(re, im))
-            values = diagonal_of(t)
+        values, converged = _values(re, im)
         values = (converged & finite).unsqueeze(1).where(values * scale.squeeze(2), nan)
         out = values.real * 1, values.imag * 1
         ctx.save_for_backward(*ctx.saved_tensors, *out)

@@ -8,7 +8,7 @@ Bini, Gemignani and Tisseur, "The Ehrlich-Aberth method for the nonsymmetric tri
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import cos, pi, sin, sqrt
 from typing import Any
 
 from ..tensor import Tensor
@@ -78,9 +78,11 @@ def _first(b: Tensor, there: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
     off = (b * b).sum((1, 2)).unsqueeze(1) / size - mean * mean
     # b * b is no less than the eigenvalues' squares
     radius = (off.maximum(0) + 2.0**-60).sqrt()
-    place = numbers(k, b).cast(b.dtype)
-    reach = radius * ((place + 0.5) / k).sqrt()
-    return (mean + reach * (place * _TURN + 0.4).cos()).contiguous(), (reach * (place * _TURN + 0.4).sin()).contiguous()
+    re, im = (
+        Tensor([sqrt((i + 0.5) / k) * part(i * _TURN + 0.4) for i in range(k)], dtype=b.dtype, device=b.device)
+        for part in (cos, sin)
+    )
+    return (mean + radius * re).contiguous(), (radius * im).contiguous()
 
 
 def _improved(b: Tensor, there: Tensor, size: Tensor, re: Tensor, im: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,7 @@ from typing import Any
 from ..tensor import Tensor
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
-from .matrices import BLOCK, diagonal_of, epsilon, numbers
+from .matrices import BLOCK, diagonal_of, epsilon, extent, numbers
 
 
 @traced_once
@@ -16,7 +16,7 @@ def triangular_vectors(re: Tensor, im: Tensor) -> tuple[Tensor, Tensor]:
 
     Row by row from the bottom, within blocks of rows to which what is known of the vectors goes by a product. Equal
     eigenvalues are taken for such as are apart by eps; as a column may grow by that in each row, it is divided by its
-    largest element as it grows. Source: Golub and Van Loan, "Matrix Computations", 4th edition, section 7.6.4.
+    largest part as it grows. Source: Golub and Van Loan, "Matrix Computations", 4th edition, section 7.6.4.
     """
     count, n, _ = re._ints()
     size = min(BLOCK, n)
@@ -45,7 +45,7 @@ def triangular_vectors(re: Tensor, im: Tensor) -> tuple[Tensor, Tensor]:
             gap = (gap.abs() < least).where(least, gap)
             k = j * size + i
             found = (columns > k).where(-total / gap, (columns == k).where(1.0, 0.0))
-            shrink = 1 / found.abs().maximum(1)
+            shrink = 1 / extent(found).maximum(1)
             found = (found * shrink).unsqueeze(1)
             mine = (inside == i).reshape((-1, 1))
             shrink = shrink.unsqueeze(1)

@@ -11,17 +11,19 @@ from .. import ast
 from ..ast import fold
 from ..ast.nodes import BufferArg, LazyOp
 from ..graph.storage import Storage
-from ..ops import ALU, DIVISIONS, Ops
+from ..ops import ALU, DIVISIONS, LEAVES, Ops
 from ..subgraph.node import Edge, Node, seen_shape, target_of, update_of
-from ..trackers import contiguous, masked, over
+from ..trackers import contiguous, masked, over, unmasked
 
-Seen = tuple[Node, ShapeTracker | None]
+Seen = tuple[Node, ShapeTracker | None, bool]
+"""A node, how it is seen, and whether it has to be 0 in padding: where nobody looks at that, it may be anything."""
 
 
 class KernelBuilder:
     """Builds one kernel's AST.
 
-    Masked views are pushed through ops, too. Where an op of zeros is not 0, a select restores the padding's 0.
+    Masked views are pushed through ops, too. Where an op of zeros is not 0, a select restores the padding's 0. A gather
+    has one around it: its index may be anything in padding, and steps from lane to lane as it does elsewhere.
 
     Attributes:
       slots: the kernel's memory, in slot order: outputs first.
@@ -66,7 +68,7 @@ class KernelBuilder:
     def value(self, node: Node, st: ShapeTracker | None) -> LazyOp:
         """``node`` seen through ``st``."""
         memo = self.memo
-        stack: list[tuple[Seen, list[Seen] | None]] = [((node, st), None)]
+        stack: list[tuple[Seen, list[Seen] | None]] = [((node, st, True), None)]
         while stack:
             top, needs = stack[-1]
             if top in memo:
@@ -82,27 +84,29 @@ class KernelBuilder:
             if len(stack) == ready:
                 memo[top] = self.build_node(*top, [memo[need] for need in needs])
                 stack.pop()
-        return memo[node, st]
+        return memo[node, st, True]
 
     def computed(self, node: Node) -> bool:
         """Whether ``node`` is computed in this kernel, not read from memory."""
         return not node.reason or node in self.inside
 
-    def needs(self, node: Node, st: ShapeTracker | None) -> list[Seen]:
+    def needs(self, node: Node, st: ShapeTracker | None, padded: bool) -> list[Seen]:
         """The operands of ``node`` seen through ``st``, each with how it is seen."""
         if not self.computed(node):
             return []
         if node.op is Ops.REDUCE:
-            return [node.srcs[0]]
+            return [(*node.srcs[0], True)]
         if node.op is Ops.ASSIGN:  # the whole memory, which may have another shape than what was assigned
             value, own = node.srcs[1]
             if seen_shape(node.srcs[1]) != node.shape:
                 own = (own or contiguous(value.shape)).reshape(node.shape)
-            return [(value, over(own, st))]
-        srcs = node.srcs[1:] if node.op is Ops.GATHER else node.srcs
-        return [(src, over(own, st)) for src, own in srcs]
+            return [(value, over(own, st), padded or _pads(own))]
+        # an operand that has padding of its own is 0 there, which is seen
+        if node.op is Ops.GATHER:
+            return [(src, over(own, st), _pads(own)) for src, own in node.srcs[1:]]
+        return [(src, over(own, st), padded or _pads(own)) for src, own in node.srcs]
 
-    def build_node(self, node: Node, st: ShapeTracker | None, src: list[LazyOp]) -> LazyOp:
+    def build_node(self, node: Node, st: ShapeTracker | None, padded: bool, src: list[LazyOp]) -> LazyOp:
         """``node`` seen through ``st``, its operands being there."""
         op, shape = node.op, node.shape if st is None else st.shape
         if not self.computed(node):
@@ -111,6 +115,8 @@ class KernelBuilder:
             return fold.view(fold.reduce(src[0], *node.arg), st)
         if op in (Ops.CONTIGUOUS, Ops.ASSIGN):
             return src[0]
+        if st is not None and not padded and op in LEAVES:
+            st = unmasked(st)
         if op is Ops.IOTA:
             return ast.iota(st or contiguous(shape), node.dtype)
         if op in (Ops.CONST, Ops.SYM):
@@ -119,13 +125,14 @@ class KernelBuilder:
         if op is Ops.GATHER:
             source, own = node.srcs[0]
             tracker = own or contiguous(source.shape)
-            return self.select(ast.gather(self.slot(source), node.dtype, tracker, src[0]), st)
+            found = ast.gather(self.slot(source), node.dtype, tracker, src[0])
+            return self.select(found, st) if padded else found
         if op is Ops.CAST:
             return fold.cast(src[0], node.dtype)
         if op is Ops.BITCAST:
             return fold.bitcast(src[0], node.dtype)
         assert op in ALU, node
-        if st is None or not masked(st):
+        if st is None or not masked(st) or not (padded or op in DIVISIONS):
             return fold.alu(op, *src)
         plain = [plain_constant(edge) for edge in node.srcs]
         if None not in plain:
@@ -150,6 +157,10 @@ class KernelBuilder:
 def valid(st: ShapeTracker) -> LazyOp:
     """True where ``st`` shows no padding, over its shape."""
     return fold.splat(ast.const(True, dtypes.bool), st)
+
+
+def _pads(st: ShapeTracker | None) -> bool:
+    return st is not None and masked(st)
 
 
 def plain_constant(edge: Edge) -> LazyOp | None:

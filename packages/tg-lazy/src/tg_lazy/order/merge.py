@@ -79,7 +79,7 @@ class Merging:
         if second.contraction is not None:
             if not _alike(first, second):
                 return False
-        elif first.contraction is not None and (second.reductions or not vertical):
+        elif first.contraction is not None and (second.reductions or not vertical or second.computed > _BESIDE):
             return False
         if first.reductions and second.reductions and reduction_ranges(first) != reduction_ranges(second):
             return False
@@ -99,28 +99,29 @@ class Merging:
                     return False
         return True
 
-    def drop(self, chosen: Set[Node]) -> None:
-        """Takes short sums that only their own kernel uses out of memory.
+    def drop(self, chosen: Set[Node], private: bool = False) -> None:
+        """Takes out of memory what only its own kernel uses: short sums, and of a private graph all.
 
-        Who holds one and asks for it later has it computed again, which is little work. Where memory is overwritten,
+        Who holds a sum and asks for it later has it computed again, which is little work. Where memory is overwritten,
         all stay: then what they read may be gone.
 
         Args:
           chosen: the nodes that are realised by choice: nobody outside of the schedule wants them in memory.
+          private: nobody holds them.
         """
-        if self.ordering.writers:
+        if self.ordering.writers and not private:
             return
         read = {node for step in self.ordering.steps for node in step.inputs}
         for step in self.ordering.steps:
             for root in list(step.roots):
-                if len(step.roots) > 1 and root in chosen and root not in read and _is_short(root):
+                if len(step.roots) > 1 and root in chosen and root not in read and (private or _is_short(root)):
                     step.roots.remove(root)
                     root.reason = ""
 
     def _is_row(self, first: Step, second: Step) -> bool:
         """Whether ``first`` computes one element for each row of ``second``, which uses it there."""
         rows = first.space.size
-        if rows >= second.space.size or first.contraction or second.contraction:
+        if rows >= second.space.size or first.contraction or second.contraction or first.computed > _BESIDE:
             return False
         # the outer loops of ``second`` must also make the rows that ``first`` itself has merged
         if not all(second.space.has_rows(max_size(seen_shape(target_of(root)))) for root in first.roots):
@@ -178,6 +179,9 @@ class Merging:
         return True
 
 
+_BESIDE = 24
+"""Nodes, at the most, that a kernel computes of what it stores of a contraction, or for each row beside its elements.
+They are written out for every register of a tile: more take longer to compile than to read what another kernel left."""
 _SHORT = 16
 """Terms of a sum, at the most, that shares a kernel with another one over the same operands.
 

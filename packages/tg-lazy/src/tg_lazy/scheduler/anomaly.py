@@ -47,7 +47,7 @@ class Parts(Origin):
         made = Parts(origin)
         made.parts = {}
         for builder in builders:
-            for (node, seen), formed in builder.memo.items():
+            for (node, seen, _), formed in builder.memo.items():
                 if node.op in LEAVES or node.op is Ops.BUFFER:
                     continue
                 made.parts.setdefault(formed, Part(node.origin, node.shape, seen))

@@ -31,10 +31,17 @@ from .item import ScheduleItem
 _VIEW = Ops.VIEW
 
 
-def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Variable, int]]:
+def schedule(
+    outputs: Sequence[LazyBuffer], private: bool = False
+) -> tuple[list[ScheduleItem], dict[Variable, int]]:  # fmt: skip
     """The steps that realise ``outputs``, in execution order, and the values of the symbolic variables in them.
 
     What is realised is each output's base. A base that is a constant, or in memory already, takes no step.
+
+    Args:
+      outputs: what is wanted.
+      private: nobody holds another node of the graph, and nobody will ask for one later: what only the kernel reads
+        that computes it needs no memory.
 
     Raises:
       ValueError: if a symbolic variable is bound to two values.
@@ -45,14 +52,14 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[list[ScheduleItem], dict[Va
         if not bases:
             return [], {}
         if ANOMALY.value:  # each step knows the lines of its parts, which differ in graphs of one structure
-            return _scheduled(bases)
-        found = template.structure(bases)
+            return _scheduled(bases, private=private)
+        found = template.structure(bases, private)
         if found is None:
-            return _scheduled(bases)
+            return _scheduled(bases, private=private)
         known = template.recall(found)
         if known is not None:
             return known.items(found.nodes), {}
-        items, variables = _scheduled(bases, found)
+        items, variables = _scheduled(bases, found, private)
         if not variables:
             template.remember(found, items)
         return items, variables
@@ -92,7 +99,7 @@ def _unrealised(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
 
 
 def _scheduled(
-    bases: list[LazyBuffer], found: template.Structure | None = None
+    bases: list[LazyBuffer], found: template.Structure | None = None, private: bool = False
 ) -> tuple[list[ScheduleItem], dict[Variable, int]]:
     extra = [] if found is None else found.readers
     held = None if found is None else found.held
@@ -100,7 +107,7 @@ def _scheduled(
         with Uncollected(), _Plan(bases, extra) as plan:
             more = kept(plan.graph, held)
             if not more:
-                return plan.items(), plan.graph.bindings.values
+                return plan.items(private), plan.graph.bindings.values
         extra = [*extra, *more]
 
 
@@ -122,14 +129,14 @@ class _Plan:
         for step in self.fusion.steps:
             step.release()
 
-    def items(self) -> list[ScheduleItem]:
+    def items(self, private: bool) -> list[ScheduleItem]:
         """The steps in order."""
         allocate(self.graph)
         ordering = Ordering(self.graph, self.fusion.steps)
         ordering.run()
         merging = Merging(ordering)
         merging.run()
-        merging.drop(self.fusion.chosen)
+        merging.drop(self.fusion.chosen, private)
         runs = lower_peak(chains(ordering, self.fusion.chosen), ordering)
         verify_order([step for run in runs for step in run])
         return [found for run in runs for found in run_items(run)]

@@ -182,12 +182,12 @@ _limits: dict[str, Limits] = {}
 """The limits under which these schedules were made."""
 
 
-def structure(bases: Sequence[LazyBuffer]) -> Structure | None:
-    """A graph's structure; None if it is not to be remembered."""
+def structure(bases: Sequence[LazyBuffer], private: bool = False) -> Structure | None:
+    """A graph's structure, and whether it is private; None if it is not to be remembered."""
     found = Structure()
     if not found.walk(bases) or (found.assigns and not found.find_hazards(bases)):
         return None
-    found.entries.append(STRICT.value)
+    found.entries += (STRICT.value, private)
     found.key = tuple(found.entries)
     return found
 

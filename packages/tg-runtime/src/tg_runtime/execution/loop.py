@@ -47,7 +47,7 @@ class Body:
     """
 
     def __init__(self, part: Isolated) -> None:
-        self._schedule, values = schedule(part.outputs)
+        self._schedule, values = schedule(part.outputs, private=True)
         assert not values, "a part has no variables"
         homes: dict[LazyBuffer, Storage] = {node: to for item in self._schedule for node, to in item.commits}
         nodes = (*part.parameters, *part.placeholders, *part.outputs)
