@@ -314,7 +314,7 @@ def parser() -> argparse.ArgumentParser:
     earliers.add_argument("--threads", type=int, default=0, help="threads for both; all cores by default")
     earliers.add_argument("--json", default="", metavar="PATH", help="where the figures go")
     earliers.set_defaults(action=compare)
-    searches = commands.add_parser("search", help="what BEAM search finds beside the heuristic, in some 15 minutes")
+    searches = commands.add_parser("search", help="what BEAM search finds beside the heuristic, in some 20 minutes")
     part = "a part of the name of a workload or of a kernel of ResNet-50; may be given again"
     searches.add_argument("--only", action="append", default=[], metavar="NAME", help=part)
     searches.set_defaults(action=beam_search)

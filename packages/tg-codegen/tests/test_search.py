@@ -17,6 +17,7 @@ from tg_codegen.plan.actions import Action, In, KernelAction
 from tg_codegen.plan.heuristic import alternatives
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
+from tg_codegen.search import beam
 from tg_codegen.search.beam import CYCLES_RATIO, MOST_NEIGHBOURS
 from tg_codegen.search.cycles import cycles
 from tg_codegen.search.descent import descents
@@ -200,18 +201,44 @@ def test_what_cannot_be_prepared_is_passed_over() -> None:
     assert not any("UPCAST" in a for a in best.actions)
 
 
-def test_what_is_far_off_is_not_measured() -> None:
+def test_what_is_far_off_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(ratio: float) -> list[float]:
+        monkeypatch.setattr(beam, "CYCLES_RATIO", ratio)
+        found: list[float] = []
+
+        def measure(spec: ProgramSpec) -> float:
+            found.append(cycles(spec, CPU.target))
+            return found[-1]
+
+        beam_search(row_sums(), CPU, measure, width=1, max_rounds=0)
+        return found
+
+    planned, *others = measured(CYCLES_RATIO)
+    assert max(others) > planned, "there is something to leave out"
+    assert max(measured(1.0)) == planned
+
+
+def test_a_round_measures_so_many_at_the_most() -> None:
     steps: list[SearchState] = []
-    measured: list[ProgramSpec] = []
+    beam_search(row_sums(), CPU, lambda spec: cycles(spec, CPU.target), width=1, max_rounds=1, progress=steps.append)
+    assert 1 < sum(step.round == 1 for step in steps) <= 2 * MOST_NEIGHBOURS + 1
+
+
+def test_the_search_goes_on_from_another_list_that_is_faster_than_the_plan() -> None:
+    """Its neighbours are tried, too, although none of the plan's is as fast."""
+    measured: list[tuple[str, ...]] = []
 
     def measure(spec: ProgramSpec) -> float:
-        measured.append(spec)
-        return cycles(spec, CPU.target)
+        measured.append(spec.actions)
+        return 0.5 if len(measured) == 2 else 1.0
 
-    beam_search(row_sums(), CPU, measure, width=1, max_rounds=1, progress=steps.append)
-    planned, *later = (cycles(spec, CPU.target) for spec in measured)
-    assert all(found <= CYCLES_RATIO * planned for found in later)
-    assert 1 < sum(step.round == 1 for step in steps) <= 2 * MOST_NEIGHBOURS + 1
+    beam_search(row_sums(), CPU, measure, width=1, max_rounds=2)
+    plan, best = measured[:2]
+
+    def near(actions: tuple[str, ...]) -> int:
+        return sum(len(found) > len(actions) and found[: len(actions)] == actions for found in measured)
+
+    assert near(plan) and near(best)
 
 
 def test_what_is_next_to_the_plan_is_measured_before_the_model_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

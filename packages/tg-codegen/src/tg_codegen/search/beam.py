@@ -47,7 +47,7 @@ TIME_RATIO = 1.5
 MOST_PROGRAMS = 48
 """Programs of a round that are measured, of those that the cost model judges, and of the others."""
 MOST_NEIGHBOURS = 128
-"""The same for the neighbours of the heuristic's list: it has few more, and what they gain no model knows before."""
+"""The same for the neighbours of the heuristic's list: few have more, and what they gain no model knows before."""
 ROUND_CYCLES_RATIO = 3.0
 """Times the fewest cycles of a round: what the cost model puts farther off is not measured."""
 CYCLES_RATIO = 8.0
@@ -120,8 +120,12 @@ def beam_search(
     search = _Search(stated(lower(ast)), renderer, measure, progress, prepare, workers)
     try:
         if planned:
-            plan = tuple(parse_action(line) for line in compile_ast(ast, renderer).actions)
+            heuristic = compile_ast(ast, renderer)
+            plan = tuple(parse_action(line) for line in heuristic.actions)
+            search.least = cycles(heuristic, renderer.target)
             search.consider((), (plan, *search.whole_lists(())))
+            if search.best is None:  # nothing is known of a plan that cannot be measured
+                search.least = math.inf
             search.climb({}, width, max_rounds, [plan])
         if search.round < max_rounds:
             before = search.fastest()
@@ -257,9 +261,11 @@ class _Search:
           before: the best times before the last lists were measured.
           width: how many lists a round goes on from.
           max_rounds: of the whole search.
-          first: what the first round goes on from, where it is not the best lists: of these all neighbours are tried.
+          first: what the first round goes on from, where it is not the best lists; more of their neighbours are tried
+            than of others, and the second round goes on from the best list, unless that is among them.
         """
-        while self.round < max_rounds and self.gained(before):
+        owed = False
+        while self.round < max_rounds and (owed or self.gained(before)):
             before = self.fastest()
             self.round += 1
             front, most = (self.front(width), MOST_PROGRAMS) if first is None else (first, MOST_NEIGHBOURS)
@@ -267,6 +273,7 @@ class _Search:
             self.consider(
                 (found for actions in front for found in self.neighbours(actions)),
                 (found for actions in front for found in self.around_caches(actions)), most)
+            owed = first is not None and bool(self.ranked) and self.ranked[0][2] not in self.expanded
             first = None
 
     def gained(self, before: BestTimes) -> bool:

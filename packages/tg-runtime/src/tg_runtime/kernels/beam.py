@@ -33,9 +33,10 @@ _TURNS_S = 1.0  # for which they take turns: a machine's memory is slower for so
 _FINALISTS = 4  # of those that were found
 _CLOSE = 1.1  # times the fastest one's time, at the most, that a finalist took
 _LEAST_S = 5e-3  # for which a short program runs again and again: the first is slow, and some is not disturbed
-_MOST_S = 0.5  # after which a program, however slow, is not run again
+_MOST_S = 0.5  # after which a program, however slow, is not run again, nor the reference beside it
 _FAR = 3.0  # times the best one's time: a program that takes so long is not run again
-_FASTER = 1.25  # times as fast as the reference, a program is the new one; all that are chosen were a little lucky
+_FASTER = 1.25  # times as fast as the reference: from there on a program replaces it, for a little may be luck
+_ALIKE_S = 0.05  # for which a program ran, at the most, that runs again to be timed: a longer one fills the caches
 _MOST_CYCLES = 3e8  # that a plain kernel takes by the cost model; without its cache misses, of which it has most
 
 
@@ -76,7 +77,8 @@ def searched(
       renderer: the language and machine.
       ast: the kernel.
       width: how many lists of actions each round goes on from.
-      planned: whether the search begins with the heuristic's list; without it, with the plain kernel alone.
+      planned: whether the search begins with the heuristic's list; without it, with the plain kernel and the lists to
+        which the cost model leads.
       progress: told before every program that is measured, and at the end of a round.
 
     Raises:
@@ -196,12 +198,19 @@ class _Measure:
             times.append(self.seconds(runner))
             if self.reference is not None:
                 others.append(self.seconds(self.reference))
-            found = min(times) if self.reference is None else self.reference_s * (min(times) / min(others))
+            beside = 1.0 if self.reference is None else self.reference_s / (min(others) or math.inf)
+            found = min(times) * beside
             seen = len(times) >= _RUNS or found > _FAR * self.best
             if (seen and sum(times) > _LEAST_S) or time.monotonic() > end:
                 return found
 
     def seconds(self, runner: CompiledRunner) -> float:
-        """A run's; infinity where the device does not tell."""
+        """A run's that comes after one of the same program; infinity where the device does not tell.
+
+        What runs in turns would else begin with what the other left in the caches: a program that writes past them
+        would have its operands there, and leave the other one none.
+        """
         taken = runner(self.buffers, self.values, wait=True)
+        if taken is not None and taken < _ALIKE_S:
+            taken = runner(self.buffers, self.values, wait=True)
         return math.inf if taken is None else taken
