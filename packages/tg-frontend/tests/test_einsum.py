@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 from tg_frontend import Tensor
-from tg_frontend.ops.contraction_order import EXACT, contraction_order, left_over
+from tg_frontend.ops import contraction_order as orders
+from tg_frontend.ops.contraction_order import EXACT, LEAST, contraction_order, left_over
 from tg_lazy import Context
 from tg_runtime import GlobalCounters
 
@@ -144,30 +146,64 @@ def test_products_of_many(dtype: str) -> None:
             np.testing.assert_array_equal(got.numpy(), want, err_msg=formula)
 
 
-def test_pairs_take_the_fewest_products() -> None:
+def test_steps_take_the_fewest_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    joined = 0
     for seed in range(60):
         terms, output, sizes = _network(seed)
         output += "".join(letter for letter in sizes if sum(letter in term for term in terms) == 1)
         output = "".join(dict.fromkeys(output))
         named = tuple(map(frozenset, terms))
-        pairs = contraction_order(named, frozenset(output), tuple(sizes[letter] for letter in sorted(sizes)))
+        asked = named, frozenset(output), tuple(sizes[letter] for letter in sorted(sizes))
+        steps = contraction_order(*asked)
+        with monkeypatch.context() as patch:
+            patch.setattr(orders, "LEAST", 0)  # no step is of three
+            pairs = contraction_order.__wrapped__(*asked)
         assert len(pairs) == len(terms) - 1
         arrays = [np.zeros([sizes[letter] for letter in term]) for term in terms]
         exact = len(terms) <= 5  # of more numpy takes seconds
         path, _ = np.einsum_path(f"{','.join(terms)}->{output}", *arrays, optimize="optimal" if exact else "greedy")
-        least, took = (_products(list(named), frozenset(output), sizes, order) for order in (path[1:], pairs))
-        assert took <= least * (1 if len(terms) <= EXACT else 4), (terms, output, sizes)
+        (least, _), (products, two), (_, took) = (
+            _counted(list(named), frozenset(output), sizes, order) for order in (path[1:], pairs, steps)
+        )
+        assert products <= least * (1 if len(terms) <= EXACT else 4), (terms, output, sizes)
+        assert took < two * LEAST, (terms, output, sizes)
+        joined += len(steps) < len(pairs)
+    assert joined > 10
 
 
-def _products(left: list[frozenset[str]], output: frozenset[str], sizes: dict[str, int], order: Any) -> int:
-    count = 0
+def _counted(left: list[frozenset[str]], output: frozenset[str], sizes: dict[str, int], order: Any) -> tuple[int, int]:
+    """Products, and combinations of axes that loops go through."""
+    products = combinations = 0
     for places in order:
         taken = [left[place] for place in places]
         left = [term for place, term in enumerate(left) if place not in places]
         both = frozenset[str]().union(*taken)
         left.append(left_over(both, left, output))
-        count += max(len(taken) - 1, 1) * int(np.prod([sizes[letter] for letter in both]))
-    return count
+        combinations += int(np.prod([sizes[letter] for letter in both]))
+        products += max(len(taken) - 1, 1) * int(np.prod([sizes[letter] for letter in both]))
+    return products, combinations
+
+
+@pytest.mark.parametrize(
+    ("formula", "shapes"),
+    [
+        ("ai,bi,ci,di->abcd", [(3, 50)] * 4), ("bi,oij,bj->bo", [(4, 5), (6, 5, 7), (4, 7)]),
+        ("ir,jr,kr->ijk", [(8, 2)] * 3),
+    ],
+)
+def test_what_sums_nothing_is_not_written(formula: str, shapes: list[tuple[int, ...]]) -> None:
+    arrays = [np.random.default_rng(n).normal(size=shape) for n, shape in enumerate(shapes)]
+    out = T.einsum(formula, *(Tensor(array).realize() for array in arrays))
+    assert len(out.schedule()) == 1
+    np.testing.assert_allclose(out.numpy(), np.einsum(formula, *arrays), rtol=1e-9, atol=1e-9)
+
+
+def test_two_operands_ask_for_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("tg_frontend.ops.einsum"), "contraction_order", None)
+    a, b = Tensor.ones(2, 3), Tensor.ones(3, 4)
+    assert T.einsum("ij,jk->ik", a, b).tolist() == [[3.0] * 4] * 2
+    with pytest.raises(TypeError):
+        T.einsum("ij,jk->k", a, b)  # i is summed first
 
 
 def test_a_chain_is_summed_as_it_goes() -> None:

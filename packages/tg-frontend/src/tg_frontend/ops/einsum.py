@@ -10,7 +10,7 @@ from tg_shape import sint, upper
 from ..array.array import A, Array
 from ..array.base import DTypeLike
 from ..array.movement import stretch
-from ..autograd.functions import Sum
+from ..autograd.functions import Mul, Sum
 from ..host.coerce import to_dtype
 from .contraction_order import contraction_order, left_over
 from .linear import contract, promoted
@@ -61,6 +61,9 @@ def einsum(cls: type[A], formula: str | A, *operands: Any, dtype: DTypeLike | No
                     f"einsum: {text!r}: the axis {letter!r} has sizes {known} and {dim} in shapes "
                     f"{' and '.join(str(o.shape) for o in operands)}"
                 )
+    if len(tensors) == 2 and _shared(tensors, terms, output, sizes):
+        a, b = promoted(tensors[0], tensors[1], "einsum")
+        return _product([(a, terms[0]), (b, terms[1])], output, sizes, dtype)
     common = tensors[0].dtype
     for x in tensors[1:]:
         common = promoted(tensors[0].cast(common), x, "einsum")[0].dtype
@@ -80,19 +83,37 @@ def einsum(cls: type[A], formula: str | A, *operands: Any, dtype: DTypeLike | No
         tuple(frozenset(letters) for _, letters in left), frozenset(output),
         tuple(upper(sizes[letter]) for letter in sorted(axes)),
     )  # fmt: skip
-    for one, other in order:
-        (a, first), (b, second) = left[one], left[other]
-        left = [pair for place, pair in enumerate(left) if place not in (one, other)]
-        both = "".join(dict.fromkeys(first + second))
+    for places in order:
+        factors = [left[place] for place in places]
+        left = [pair for place, pair in enumerate(left) if place not in places]
+        both = "".join(dict.fromkeys("".join(letters for _, letters in factors)))
         kept = left_over(frozenset(both), [frozenset(named) for _, named in left], frozenset(output))
-        inside = [letter for letter in (both if left else output) if letter in kept]
-        loops = [*inside, *sorted(frozenset(both) - kept)]
-        full = tuple(sizes[letter] for letter in loops)
-        summed = tuple(range(len(inside), len(loops)))
-        a, b = (stretch(_aligned(x, axes_of, loops), full) for x, axes_of in ((a, first), (b, second)))
-        left.append((contract(a, b, summed, wide).reshape(full[: len(inside)]), "".join(inside)))
+        inside = "".join(letter for letter in (both if left else output) if letter in kept)
+        left.append((_product(factors, inside, sizes, wide), inside))
     out: A = _aligned(*left[0], list(output))
     return out.cast(result)
+
+
+def _shared(tensors: list[A], terms: list[str], output: str, sizes: dict[str, sint]) -> bool:
+    """Whether each axis that is summed is an axis of both operands."""
+    for letter, size in sizes.items():
+        if letter not in output:
+            for x, letters in zip(tensors, terms, strict=True):
+                place = letters.find(letter)
+                if place < 0 or (x.shape[place] == 1 and size != 1):
+                    return False
+    return True
+
+
+def _product(factors: list[tuple[A, str]], kept: str, sizes: dict[str, sint], dtype: DTypeLike | None) -> A:
+    """The product of several operands of one dtype, summed along the axes that are not kept."""
+    loops = [*kept, *sorted(set().union(*(letters for _, letters in factors)) - set(kept))]
+    full = tuple(sizes[letter] for letter in loops)
+    first, *between, last = (stretch(_aligned(x, letters, loops), full) for x, letters in factors)
+    for x in between:
+        first = first._apply(Mul(), x)
+    out: A = contract(first, last, tuple(range(len(kept), len(loops))), dtype)
+    return out.reshape(full[: len(kept)])
 
 
 def _own(x: A, letters: str, sizes: dict[str, sint]) -> tuple[A, str]:
