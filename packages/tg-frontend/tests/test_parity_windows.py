@@ -172,13 +172,19 @@ def test_unpooling_puts_the_last_of_several_maxima(backend: str) -> None:
 
 
 def drawn_windows(seed: int) -> dict[str, Any]:
-    """Sizes of windows that overlap, leave gaps, hang over, or do several of it, and of an input that has some."""
+    """Sizes of windows that overlap, leave gaps, hang over, or do several of it, and of an input that has some.
+
+    Those of every third seed are disjoint.
+    """
     rng = random.Random(seed)
     n = rng.choice([1, 2, 2, 3])
     kernel = tuple(rng.randint(1, 5) for _ in range(n))
     dilation = tuple(rng.choice([1, 1, 2, 3]) for _ in range(n))
+    stride = tuple(rng.randint(1, 4) for _ in range(n))
+    if seed % 3 == 2:
+        stride = tuple(d * (k - 1) + rng.randint(1, 3) for k, d in zip(kernel, dilation, strict=True))
     return {
-        "kernel_size": kernel, "dilation": dilation, "stride": tuple(rng.randint(1, 4) for _ in range(n)),
+        "kernel_size": kernel, "dilation": dilation, "stride": stride,
         "padding": tuple(rng.randint(0, k // 2) for k in kernel), "ceil_mode": rng.random() < 0.5,
         "spatial": tuple(d * (k - 1) + 1 + rng.choice([0, 1, 2, 4, 6]) for k, d in zip(kernel, dilation, strict=True)),
     }  # fmt: skip
@@ -219,6 +225,43 @@ def test_gradients_of_pools_to_second_order(seed: int) -> None:
         (second,) = (slope.reshape(-1) * Tensor(direction)).sum().gradient(t)
         bent = rows.T @ (6 * want * weights * (rows @ direction))
         np.testing.assert_allclose(second.numpy().reshape(-1), bent, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ties_of_a_window_share_its_gradient_and_padding_has_none(seed: int) -> None:
+    sizes = drawn_windows(seed)
+    spatial, kernel, padding = sizes.pop("spatial"), sizes["kernel_size"], sizes["padding"]
+    rng = np.random.default_rng(seed)
+    x = rng.choice([-np.inf, -np.inf, -np.inf, -1, 0], size=(2, *spatial))
+    t = Tensor(x, requires_grad=True)
+    most = t.max_pool2d(**sizes)
+    around = [(0, 0), *((p, p + 2 * max(sizes["stride"]) + k) for p, k in zip(padding, kernel, strict=True))]
+    cut = (slice(None), *(slice(0, int(c)) for c in most.shape[1:]))
+    values, places = (
+        windows(np.pad(array, around, constant_values=-1), kernel, sizes["stride"], sizes["dilation"])[cut]
+        for array in (x, np.arange(x.size).reshape(x.shape))
+    )
+    values = np.where(places < 0, -np.inf, values).reshape(*most.shape, -1)
+    places = places.reshape(values.shape)
+    best = values.max(-1)
+    hit = (values == best[..., None]) & (places >= 0)
+    weights = rng.uniform(-1, 1, most.shape)
+    want = np.zeros(x.size)
+    np.add.at(want, places[hit], (hit * (weights / np.maximum(hit.sum(-1), 1))[..., None])[hit])
+    np.testing.assert_array_equal(most.numpy(), best)
+    (slope,) = (most * Tensor(weights, requires_grad=True)).sum().gradient(t)
+    np.testing.assert_allclose(slope.numpy().reshape(-1), want, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(("kernel", "dilation"), [(2, 1), (7, 1), (3, 2)])
+def test_gradients_of_disjoint_pools_are_one_kernel(kernel: int, dilation: int, dtype: str) -> None:
+    x = Tensor(np.random.default_rng(0).normal(size=(3, 29, 31)).astype(dtype), requires_grad=True).realize()
+    for out in (x.max_pool2d(kernel, 7, dilation=dilation), x.avg_pool2d(kernel, 7, dilation=dilation)):
+        weights = Tensor(np.ones(out.shape, dtype)).realize()
+        out.realize()
+        (slope,) = (out * weights).sum().gradient(x)
+        assert len(slope.schedule()) == 1  # a second one would count ties, or add up what nothing overlaps
 
 
 @pytest.mark.parametrize("stride", [1, 2, 3])

@@ -79,7 +79,7 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The maximum of each window of the last axes. Padding never wins; ties share the gradient evenly.
+    """The maximum of each window of the last axes. Padding never wins; ties share the gradient evenly, NaN has none.
 
     Args:
       kernel_size: one number for each of the last axes (two, if it is one number).

@@ -2,7 +2,8 @@
 
 Differentiated as a reduction of a view, a window would hand its gradient to each of its elements: an array as large as
 all windows side by side, which is then added up where they overlap. Asked from the other side, a place of the input
-reads the few numbers of the windows around it, and is written once.
+reads the few numbers of the windows around it, and is written once. Windows that are disjoint do hand it on: nothing
+has to be added up.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tg_lazy import LazyBuffer, Ops
 from tg_shape import ceildiv, sint
 
 from ..autograd.functions import Function, Grads, splat, total
-from .windows import Ints, framed, interleave, spread, windows
+from .windows import Ints, disjoint, framed, interleave, joined, spread, windows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ class WindowShape:
       padding: what is added before and after each axis.
     """
 
-    __slots__ = ("_apart", "_stride", "_turns", "dilation", "kernel", "padding", "stride")
+    __slots__ = ("_apart", "_stride", "_turns", "dilation", "disjoint", "kernel", "padding", "stride")
 
     def __init__(self, kernel: Ints, stride: Ints, dilation: Ints, padding: Sequence[tuple[sint, sint]]) -> None:
         self.kernel, self.stride, self.dilation, self.padding = kernel, stride, dilation, tuple(padding)
+        self.disjoint = disjoint(kernel, stride, dilation)
         rows = tuple(zip(kernel, stride, dilation, strict=True))
         self._apart = tuple(s if d > 1 and k > 1 else 1 for k, s, d in rows)
         self._stride = tuple(s // apart for s, apart in zip(stride, self._apart, strict=True))
@@ -40,12 +42,32 @@ class WindowShape:
 
     def of(self, x: LazyBuffer, value: ConstType) -> LazyBuffer:
         """The windows, padded with a value: shape (…, *spatial) gives (…, *counts, *kernel)."""
-        if any(amount != (0, 0) for amount in self.padding):
-            around = (*((0, 0) for _ in x.shape[: -len(self.kernel)]), *self.padding)
-            inside = splat(x, True, dtypes.bool).pad(around)
-            x = x.pad(around)
+        if self.padded:
+            inside = self._inside(x)
+            x = x.pad(self._around(x))
             x = x if value == 0 else inside.alu(Ops.WHERE, x, splat(x, value))
         return windows(x, self.kernel, self.stride, self.dilation)
+
+    @property
+    def padded(self) -> bool:
+        """Whether there is any padding."""
+        return any(amount != (0, 0) for amount in self.padding)
+
+    def real(self, x: LazyBuffer) -> LazyBuffer:
+        """Which elements of the windows in :meth:`of` are no padding."""
+        return windows(self._inside(x), self.kernel, self.stride, self.dilation)
+
+    def _around(self, x: LazyBuffer) -> tuple[tuple[sint, sint], ...]:
+        return (*((0, 0) for _ in x.shape[: -len(self.kernel)]), *self.padding)
+
+    def _inside(self, x: LazyBuffer) -> LazyBuffer:
+        return splat(x, True, dtypes.bool).pad(self._around(x))
+
+    def handed(self, x: LazyBuffer, spatial: tuple[sint, ...]) -> LazyBuffer:
+        """The elements of disjoint windows at their places: the opposite of :meth:`of`, zero where no window is."""
+        whole = tuple(before + size + after for size, (before, after) in zip(spatial, self.padding, strict=True))
+        x = joined(x, whole, self.stride, self.dilation)
+        return framed(x, tuple((-before, -after) for before, after in self.padding))
 
     def axes(self, ndim: int) -> tuple[int, ...]:
         """The axes of the elements in :meth:`of`, and of the turns in :meth:`over`, for an input of so many axes."""
@@ -107,12 +129,19 @@ class WindowSum(Function):
 
     def backward(self, grad: LazyBuffer) -> Grads:
         ndim = len(grad.shape)
+        if self.windows.disjoint:
+            single = tuple(1 for _ in self.spatial)
+            each = grad.reshape((*grad.shape, *single)).expand((*grad.shape, *self.windows.kernel))
+            return (self.windows.handed(each, self.spatial),)
         out = total(self.windows.over(grad, self.spatial), self.windows.axes(ndim))
         return (out.reshape(out.shape[:ndim]),)
 
 
 class WindowMax(Function):
-    """The maximum of each window of the last axes, in which padding never wins; ties share the gradient evenly."""
+    """The maximum of each window of the last axes, in which padding never wins.
+
+    Ties share the gradient evenly, as those of ``Max``. A window whose maximum is NaN has none to give, either.
+    """
 
     __slots__ = ("out", "windows", "x")
 
@@ -131,11 +160,17 @@ class WindowMax(Function):
     def backward(self, grad: LazyBuffer) -> Grads:
         axes, x = self.windows.axes(len(grad.shape)), self.x
         single = tuple(1 for _ in axes)
+        spatial = x.shape[-len(axes) :]
         seen = self._seen(x)
         hit = seen.alu(Ops.CMPEQ, self.out.reshape((*self.out.shape, *single)).expand(seen.shape))
+        if self.windows.padded:  # which is as low as -inf
+            hit = hit.alu(Ops.AND, self.windows.real(x))
         count = total(hit.cast(dtypes.float32 if grad.dtype.itemsize < 4 else grad.dtype), axes).cast(grad.dtype)
+        count = count.alu(Ops.MAX, splat(count, 1))  # of NaN, and of padding alone, there is none
         share = grad.alu(Ops.FDIV, count.reshape(grad.shape))
-        spatial = x.shape[-len(axes) :]
+        if self.windows.disjoint:
+            share = share.reshape((*share.shape, *single)).expand(seen.shape)
+            return (self.windows.handed(hit.alu(Ops.WHERE, share, splat(share, 0)), spatial),)
         most, share = self.windows.over(self.out, spatial), self.windows.over(share, spatial)
         hit = x.reshape((*x.shape, *single)).expand(most.shape).alu(Ops.CMPEQ, most)
         out = total(hit.alu(Ops.WHERE, share, splat(share, 0)), axes)

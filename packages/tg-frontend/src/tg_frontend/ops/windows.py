@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         def shrink(self, bounds: tuple[tuple[sint, sint], ...], /) -> Self: ...
 
     M = TypeVar("M", bound=Movable)
+    T = TypeVar("T")
 
 Ints = tuple[int, ...]
 
@@ -40,7 +41,7 @@ def _keep(shape: tuple[sint, ...]) -> tuple[tuple[sint, sint], ...]:
     return tuple((0, dim) for dim in shape)
 
 
-def interleave(*columns: tuple[sint, ...]) -> tuple[sint, ...]:
+def interleave(*columns: tuple[T, ...]) -> tuple[T, ...]:
     """The first of each, then the second of each, and so on."""
     return tuple(dim for row in zip(*columns, strict=True) for dim in row)
 
@@ -61,13 +62,14 @@ def windows(x: M, kernel: Ints, stride: Ints, dilation: Ints) -> M:
     counts = window_counts(spatial, kernel, stride, dilation)
     still = _keep(lead)
     axes = range(len(lead))
-    if all(k <= s and (d == 1 or k == 1) for k, s, d in zip(kernel, stride, dilation, strict=True)):
-        # Windows that do not overlap are a plain cut into rows of one stride each.
-        whole = tuple(c * s for c, s in zip(counts, stride, strict=True))
-        x = x.pad((*((0, 0) for _ in lead), *((0, smax(0, w - i)) for w, i in zip(whole, spatial, strict=True))))
-        x = x.shrink((*still, *_keep(whole)))
+    if disjoint(kernel, stride, dilation):  # a plain cut into rows of one stride each
+        x = framed(x, tuple((0, c * s - i) for c, s, i in zip(counts, stride, spatial, strict=True)))
         x = x.reshape((*lead, *interleave(counts, stride)))
-        x = x.shrink((*still, *_keep(interleave(counts, kernel))))
+        beyond = tuple(k * d - s for k, s, d in zip(kernel, stride, dilation, strict=True))
+        x = framed(x, tuple((0, amount) for amount in interleave((0,) * n, beyond)))
+        x = x.reshape((*lead, *interleave(counts, kernel, dilation)))
+        x = x.shrink((*still, *_keep(interleave(counts, kernel, (1,) * n))))
+        x = x.reshape((*lead, *interleave(counts, kernel)))
         return x.permute((*axes, *(len(lead) + 2 * i for i in range(n)), *(len(lead) + 2 * i + 1 for i in range(n))))
     # Rows of length w*i + d, cut out of repeated copies, start d further with every row.
     reach = tuple(c * s for c, s in zip(counts, stride, strict=True))
@@ -85,6 +87,29 @@ def windows(x: M, kernel: Ints, stride: Ints, dilation: Ints) -> M:
     x = x.shrink((*still, *_keep(interleave(kernel, counts, ones))))
     x = x.reshape((*lead, *interleave(kernel, counts)))
     return x.permute((*axes, *(len(lead) + 2 * i + 1 for i in range(n)), *(len(lead) + 2 * i for i in range(n))))
+
+
+def disjoint(kernel: Ints, stride: Ints, dilation: Ints) -> bool:
+    """Whether each window ends before the next one begins, along every axis."""
+    return all(d * (k - 1) < s for k, s, d in zip(kernel, stride, dilation, strict=True))
+
+
+def joined(x: M, spatial: tuple[sint, ...], stride: Ints, dilation: Ints) -> M:
+    """The opposite of :func:`windows` that are disjoint: shape (…, *counts, *kernel) gives (…, *spatial).
+
+    What no window holds is zero.
+    """
+    n = len(stride)
+    lead, counts, kernel = x.shape[: -2 * n], x.shape[-2 * n : -n], x.shape[-n:]
+    first, ones = len(lead), (1,) * n
+    x = x.permute((*range(first), *interleave(tuple(range(first, first + n)), tuple(range(first + n, first + 2 * n)))))
+    x = x.reshape((*lead, *interleave(counts, kernel, ones)))
+    none = ((0, 0),) * n
+    x = framed(x, interleave(none, none, tuple((0, d - 1) for d in dilation)))
+    x = x.reshape((*lead, *interleave(counts, tuple(k * d for k, d in zip(kernel, dilation, strict=True)))))
+    x = framed(x, interleave(none, tuple((0, s - k * d) for k, s, d in zip(kernel, stride, dilation, strict=True))))
+    x = x.reshape((*lead, *(c * s for c, s in zip(counts, stride, strict=True))))
+    return framed(x, tuple((0, i - c * s) for i, c, s in zip(spatial, counts, stride, strict=True)))
 
 
 def framed(x: M, amounts: Sequence[tuple[sint, sint]]) -> M:
