@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterator
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -194,6 +195,51 @@ def test_initial_values_of_nothing_and_of_other_kinds() -> None:
         Tensor([1, 2], dtype="uint8").max(initial=-1)
 
 
+@pytest.mark.parametrize("name", ["nansum", "nanprod", "nanvar", "nanstd", "nancumsum", "nancumprod"])
+@pytest.mark.filterwarnings("ignore")
+def test_complex_numbers_of_which_a_part_is_nan(name: str) -> None:
+    x = numbers(sizes(2), "complex128")
+    x[RNG.integers(0, 3, x.shape) == 0] = complex(math.nan, 5)
+    x[RNG.integers(0, 4, x.shape) == 0] = complex(3, math.nan)
+    x[0, 0] = complex(math.nan, 5)
+    ways: list[dict[str, Any]] = [{}, {"axis": 0}, {"axis": -1}]
+    if not name.startswith("nancum"):
+        ways += [{"axis": 1, "keepdims": True, "where": RNG.integers(0, 2, x.shape).astype(bool)}]
+    ways += [{"initial": 3}, {"initial": 2 - 1j, "axis": 0}] if name in ("nansum", "nanprod") else []
+    for given in ways:
+        ours = {key: Tensor(value) if key == "where" else value for key, value in given.items()}
+        ours |= {"correction": 0} if name in ("nanstd", "nanvar") else {}
+        same(named(name)(Tensor(x), **ours), getattr(np, name)(x, **given))
+    if name not in ("nanstd", "nanvar"):
+        assert named(name)(Tensor(x.astype("complex64")), dtype="complex128").dtype.name == "complex128"
+
+
+def test_variances_beyond_a_dtype_and_of_too_few() -> None:
+    for name in ("nanvar", "nanstd"):
+        assert named(name)(Tensor([1e30, -1e30])).item() == math.inf
+        assert named(name)(Tensor([10**18, -(10**18)] * 2), where=Tensor([True, False, True, True])).item() > 1e17
+        x = np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, 2.0], [np.nan] * 3])
+        for ddof in (0, 1, 2):
+            with pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+                same(named(name)(Tensor(x), 1, ddof=ddof), getattr(np, name)(x, 1, ddof=ddof))
+
+
+def test_extremes_of_two_tensors_take_no_keywords_of_axes() -> None:
+    x = Tensor([1.0, 2.0])
+    wrong: list[dict[str, Any]] = [{"where": x > 1}, {"initial": 9.0}, {"keepdim": True}]
+    for name, given in product(("max", "min"), wrong):
+        with pytest.raises(TypeError, match="are for an axis"):
+            getattr(x, name)(x, **given)
+
+
+def test_keywords_of_one_meaning_are_taken_once() -> None:
+    for order in permutations([("unbiased", True), ("ddof", 0)]):
+        with pytest.raises(TypeError, match="twice"):
+            ANY([1.0, 2.0]).var(**dict(order))
+    with pytest.raises(TypeError, match="twice"):
+        ANY([1.0, 2.0]).var(unbiased=True, correction=0)
+
+
 def test_gradients_of_what_counts() -> None:
     mask = Tensor([True, False, True])
     wanted: list[tuple[Callable[[Tensor], Tensor], list[float]]] = [
@@ -232,8 +278,9 @@ def test_covariances(name: str) -> None:
             ours = {key: Tensor(value) if key == "y" else value for key, value in given.items()}
             same(named(name)(Tensor(x), **ours), getattr(np, name)(x, **given))
             if name == "cov":
-                for more in ({"bias": True}, {"ddof": 0}, {"ddof": 2}, {"bias": True, "ddof": 1}, {"bias": False}):
-                    same(named(name)(Tensor(x), **ours, **more), NP.cov(x, **given, **more))
+                for bias, ddof in product((True, False), (None, 0, 1, 2)):
+                    for more in ({"bias": bias, "ddof": ddof}, {"ddof": ddof, "bias": bias}, {"bias": bias}):
+                        same(named(name)(Tensor(x), **ours, **more), NP.cov(x, **given, **more))
         same(named(name)(Tensor(x[0]), y=Tensor(y[0]), dtype="float32"), getattr(np, name)(x[0], y[0], dtype="float32"))
     with pytest.raises(ValueError, match="observations"):
         Tensor.ones(2, 3).cov(y=Tensor.ones(2, 4))
@@ -264,9 +311,105 @@ def test_quantiles_by_every_method(method: str) -> None:
                  NP.percentile(x, 40.0, axis, method=method, weights=w))  # fmt: skip
         same(ANY(x).quantile(0.5, 1, method=method, weights=Tensor(w[1])),
              NP.quantile(x, 0.5, 1, method=method, weights=w[1]))  # fmt: skip
+        same(ANY(x).quantile(0.5, 1, method=method, weights=w[1].tolist()),
+             NP.quantile(x, 0.5, 1, method=method, weights=w[1]))  # fmt: skip
     else:
         with pytest.raises(ValueError, match="weights are known to the method"):
             ANY(x).quantile(0.5, method=method, weights=Tensor(x))
+
+
+def test_weights_are_summed_exactly_and_looked_into() -> None:
+    x, q = np.arange(100, dtype=np.float32), [i / 10 for i in range(11)]
+    each = np.full(100, 0.1)
+    wanted = NP.quantile(x, q, method="inverted_cdf", weights=each)
+    for weights in (each, each.tolist(), Tensor(each), Tensor(each).float()):
+        same(ANY(x).quantile(q, method="inverted_cdf", weights=weights), wanted)
+    assert ANY(x[:4]).quantile(1.0, method="inverted_cdf", weights=Tensor([2.0**24, 1, 1, 1])).item() == 3
+    for wrong in ([1.0, -1.0], [0.0, 0.0], [math.nan, 1.0], [math.inf, 1.0]):
+        for call in (ANY(x[:2]).quantile, ANY(x[:2]).nanquantile):
+            with pytest.raises(ValueError, match="weights are finite"):
+                call(0.5, method="inverted_cdf", weights=wrong)
+            assert math.isnan(call(0.5, method="inverted_cdf", weights=Tensor(wrong)).item())
+    assert math.isnan(ANY([math.nan, 1.0]).nanquantile(0.5, method="inverted_cdf", weights=[1.0, 0.0]).item())
+
+
+def test_geometric_progressions() -> None:
+    for bounds in ((1, 1000), ([1, 3], [1000, 3000]), (Tensor([1, 3]), Tensor([1000, 3000]))):
+        found = named("geomspace")(*bounds, 4, dtype="int32").reshape(4, -1)
+        assert [row[0] for row in found.tolist()] == [1, 10, 100, 1000]
+        assert [row[-1] for row in found.tolist()] in ([1, 10, 100, 1000], [3, 30, 300, 3000])
+    assert named("geomspace")(1, 2**40, 41, dtype="int64").tolist() == [2**i for i in range(41)]
+    same(named("geomspace")(Tensor([3, 7]), 11, 5, dtype="float64"), np.geomspace([3, 7], 11, 5), 1e-14)
+    same(named("geomspace")(1e-200, 1e200, 5, dtype="float64"), np.geomspace(1e-200, 1e200, 5), 1e-12)
+    for first, last in ((1j, 1000j), (-1, 5 + 0j), (np.array([1j, 2]), np.array([5, 3j]))):
+        for end in (True, False):
+            ours = (_given(one) for one in (first, last))
+            same(named("geomspace")(*ours, 4, endpoint=end, dtype="complex128"),
+                 np.geomspace(first, last, 4, endpoint=end))  # fmt: skip
+    for bounds in ((0.0, 1.0), (-1.0, 1.0), ([1.0, 0.0], [2.0, 2.0]), (np.array([-1.0]), 2.0), (0j, 1.0)):
+        with pytest.raises(ValueError, match="no multiple leads"):
+            named("geomspace")(*bounds, 4)
+    assert np.isnan(named("geomspace")(Tensor([0.0, -1.0]), 4.0, 3).numpy()).all()
+    with pytest.raises(TypeError, match="complex bounds of float32"):
+        named("geomspace")(1j, 2j, dtype="float32")
+
+
+def test_whole_numbers_of_a_range_without_its_end_are_rounded_down() -> None:
+    for first, last, n in ((1, -3, 7), (-7, 5, 9), (-0.5, 4.5, 6), (2, 9, 4)):
+        same(Tensor.linspace(first, last, n, dtype="int64", endpoint=False),
+             np.linspace(first, last, n, dtype=np.int64, endpoint=False))  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_interpolation_beside_infinite_values() -> None:
+    places, at = np.arange(4.0), np.arange(-1, 5, 0.5)
+    for values in product((1.0, 3.0, math.inf, -math.inf, math.nan), repeat=4):
+        if RNG.integers(0, 12) == 0:
+            same(named("interp")(Tensor(at), Tensor(places), Tensor(np.array(values))), np.interp(at, places, values))
+    values = [math.inf, 2.0, math.inf, math.inf]
+    same(named("interp")(Tensor(at), Tensor(places), Tensor(values)), np.interp(at, places, values))
+
+
+def test_complex_numbers_in_other_keywords() -> None:
+    one, other = np.array([1.0, 2.0]), np.array([3.0, 1j])
+    for name, dtype in product(("concatenate", "stack", "hstack", "vstack"), ("complex64", "complex128")):
+        for given in ([one, one], [one, other], [other, other]):
+            mine = named(name)([Tensor(x) for x in given], dtype=dtype)
+            same(mine, getattr(np, name)(given, dtype=dtype))
+            assert mine.dtype.name == dtype
+    same(ANY.cat([Tensor(one), Tensor([one, one])], None), np.concatenate([one, [one, one]], axis=None))
+    with pytest.warns(UserWarning, match="discards"):
+        same(Tensor(other).var(dtype="float32", correction=0), np.var(other.real))
+    for make in (Tensor([1.0]).new, Tensor([1.0]).new_tensor, Tensor([True]).new_tensor):
+        with pytest.raises(TypeError, match="complex numbers into a tensor of"):
+            make([1j])
+
+
+def test_tolerances_for_each_matrix() -> None:
+    x = np.array([np.diag([3.0, 0.5]), np.diag([3.0, 1.0])])
+    for bound in (np.array([0.1, 0.3]), np.array([0.3, 0.1]), np.array([[0.2, 0.3], [0.5, 0.1]])):
+        for given in (bound, Tensor(bound), bound.tolist()):
+            for key in ("tol", "rtol"):
+                same(linalg.matrix_rank(Tensor(x), **{key: given}), NP.linalg.matrix_rank(x, **{key: bound}))
+            if bound.ndim == 1:
+                same(linalg.pinv(Tensor(x), rcond=given), NP.linalg.pinv(x, rcond=bound))
+
+
+def test_a_symmetric_matrix_has_a_symmetric_gradient() -> None:
+    grads = []
+    for call in (lambda x: linalg.svd(x, hermitian=True).S, lambda x: linalg.svd(x, True, False, hermitian=True)):
+        x = Tensor([[2.0, 9.0], [1.0, -3.0]], requires_grad=True)
+        call(x).sum().backward()
+        assert x.grad is not None
+        np.testing.assert_allclose(x.grad.numpy(), x.grad.numpy().T, atol=1e-6)
+        grads.append(x.grad.numpy())
+    np.testing.assert_allclose(*grads, atol=1e-6)
+
+
+def test_nothing_is_not_interpolated() -> None:
+    for mode in ("nearest", "nearest-exact", "linear"):
+        with pytest.raises(ValueError, match="nothing to interpolate"):
+            ANY.zeros(1, 1, 0).interpolate(size=4, mode=mode)
 
 
 def test_cross_products_of_axes() -> None:
@@ -277,13 +420,22 @@ def test_cross_products_of_axes() -> None:
     same(ANY(y).cross(Tensor(y + 1), axis=-1, axisc=0), np.cross(y, y + 1, axis=-1, axisc=0))
 
 
+def _taken(x: Any, at: Any, axis: int | None, mode: str) -> Any:
+    """numpy's elements by a mode; numpy takes no unsigned positions of 64 bits, so they are Python's integers here."""
+    size = x.size if axis is None else x.shape[axis]
+    places = [int(place) % size if mode == "wrap" else min(max(int(place), 0), size - 1) for place in at.flat]
+    return np.take(x, np.array(places).reshape(at.shape), axis)
+
+
 def test_positions_by_mode() -> None:
     x = RNG.normal(size=sizes(3))
     at = RNG.integers(-50, 50, (2, 3))
     for mode in ("wrap", "clip"):
         for axis in (0, 1, -1, None):
-            for kind in ("int64", "int32", "int8"):
-                same(Tensor(x).take(Tensor(at.astype(kind)), axis, mode=mode), np.take(x, at, axis, mode=mode))
+            for kind in ("int64", "int32", "int8", "uint8", "uint16", "uint32", "uint64"):
+                same(Tensor(x).take(Tensor(at.astype(kind)), axis, mode=mode), _taken(x, at.astype(kind), axis, mode))
+            assert Tensor(x[:0]).take(Tensor(at[:0]), mode=mode).shape == (0, 3)
+            assert Tensor(x[:0]).put(Tensor(at[:0]), Tensor(x[:0]), mode=mode).shape == (0, *x.shape[1:])
         wanted = x.copy()
         places = RNG.permutation(x.size)[: min(6, x.size)] + x.size
         np.put(wanted, places if mode == "wrap" else [-3, 9999], -1.0, mode=mode)

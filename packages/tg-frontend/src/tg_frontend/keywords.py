@@ -173,7 +173,11 @@ class _Signature:
                 out[known] = value
                 taken.append(known)
             elif name in CONVERTED and all(part in names for part in CONVERTED[name][0]):
-                out.update(zip(CONVERTED[name][0], CONVERTED[name][1](value), strict=True))
+                parts = CONVERTED[name][0]
+                if any(part in taken for part in parts):
+                    raise TypeError(f"{self.label(args)}() got {parts[0]!r} twice: {name!r} is another name for it")
+                taken.extend(parts)
+                out.update(zip(parts, CONVERTED[name][1](value), strict=True))
             elif self.star is not None and name in VARIADIC and len(args) <= self.positional:
                 args = (*args, *(value if isinstance(value, (tuple, list)) else (value,)))
             else:

@@ -67,7 +67,6 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
 
 CONVERTED: dict[str, tuple[tuple[str, ...], Callable[[Any], Sequence[Any]]]] = {
     "unbiased": (("correction",), lambda value: (int(value),)),
-    "bias": (("correction",), lambda value: (int(not value),)),
 }
 """Spellings whose value is written in another way here."""
 

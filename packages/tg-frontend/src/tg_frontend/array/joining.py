@@ -28,7 +28,7 @@ def _listed(tensors: Any, others: Any, dim: D, what: str) -> tuple[Any, D | int]
       ValueError: if it is empty, or more than the list and an axis was given.
       TypeError: if it holds something else.
     """
-    if len(others) == 1 and isinstance(others[0], int):
+    if len(others) == 1 and (isinstance(others[0], int) or (others[0] is None and what == "cat")):
         others, dim = (), others[0]
     if not tensors or others:
         raise ValueError(f"{what}: one list of at least one tensor is wanted, and an axis")

@@ -115,6 +115,7 @@ def max(
       Tensor([[3., 4.]])
     """
     if isinstance(axis, Base):
+        _check_pairs(keepdim, where, initial, "max")
         return maximum(x, axis)
     axes = axes_of(x, axis, "max")
     x = _candidates(x, axes, where, initial, "max")
@@ -143,6 +144,7 @@ def min(
       Tensor([1., 3.])
     """
     if isinstance(axis, Base):
+        _check_pairs(keepdim, where, initial, "min")
         return minimum(x, axis)
     axes = axes_of(x, axis, "min")
     x = _candidates(x, axes, where, initial, "min")
@@ -151,6 +153,12 @@ def min(
     else:  # ~x reverses the order of integers and of bools, and none is lost
         out = alu(alu(x, Ops.NOT)._apply(Max(axes)), Ops.NOT)
     return kept(out if initial is None else minimum(out, beginning(out, initial, "min")), axes, keepdim)
+
+
+def _check_pairs(keepdim: bool, where: Any, initial: Any, what: str) -> None:
+    """Raises an error if anything but two tensors was given to an extreme of each pair of their elements."""
+    if keepdim or where is not None or initial is not None:
+        raise TypeError(f"{what}: of a tensor and another: keepdim, where and initial are for an axis")
 
 
 def _candidates(x: B, axes: tuple[int, ...], where: Any, initial: Any, what: str) -> B:

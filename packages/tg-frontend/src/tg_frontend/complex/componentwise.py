@@ -6,7 +6,8 @@ from tg_dtype import dtypes, least_upper_dtype
 
 from ..array.array import Array
 from ..array.operands import NUMBERS
-from .parts import composed, is_complex, joint, kept, meeting, plain_class, whole
+from ..host.coerce import to_dtype
+from .parts import Parts, composed, is_complex, joint, kept, meeting, plain_class, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ ALIKE = frozenset(
     narrow_copy permute_copy squeeze_copy t_copy transpose_copy unfold_copy unsqueeze_copy view_copy unbind_copy
     split_with_sizes_copy gather index_select take take_along_dim masked_select
     trace sum_to_size contiguous clone detach contiguous_backward
-    to_dense zeros_like empty_like to_ nansum nan_to_num
+    to_dense zeros_like empty_like to_ nan_to_num
     """.split()
 )
 """Methods that are those of both parts with the same arguments; none of these arguments are elements."""
@@ -128,10 +129,18 @@ def joining(name: str) -> Callable[..., Any]:
         for one in tensors:
             if not isinstance(one, Array):
                 raise TypeError(f"{name}: tensors are wanted, got a {type(one).__name__}")
-        if not any(map(is_complex, tensors)):
+        given = kwargs.pop("dtype", None)
+        wanted = None if given is None else to_dtype(given)
+        if wanted is not None and wanted.kind != "complex":
+            floats = [cast(one, wanted) for one in tensors]
+            call = getattr(plain_class(tensors[0]), name)
+            return call(floats, *rest, **kwargs) if listed else call(*floats, *rest, **kwargs)
+        if wanted is None and not any(map(is_complex, tensors)):
             raise TypeError(f"{name}: an argument is complex that tells how, not what is put together")
-        if name in _APART:
-            parts = [whole(one, name) if is_complex(one) else (one, one) for one in tensors]
+        if wanted is not None:
+            parts = [whole(one, name, wanted) for one in tensors]
+        elif name in _APART:
+            parts = [whole(one, name) if is_complex(one) else Parts(one, one) for one in tensors]
         else:
             kind = meeting(tensors, tensors[0], name) if name == "block_diag" else joint(tensors, name)
             parts = [whole(one, name, kind) for one in tensors]
@@ -217,8 +226,6 @@ def view_as_real(z: Any) -> Any:
 
 
 def cast(t: Any, dtype: Any) -> Any:
-    from ..host.coerce import to_dtype
-
     kind = to_dtype(dtype)
     if is_complex(t):
         if kind is t.dtype:

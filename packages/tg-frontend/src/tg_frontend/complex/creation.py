@@ -9,6 +9,7 @@ from tg_dtype import dtypes, part_dtype
 from ..array.array import Array
 from ..array.shapes import args_to_tuple
 from ..host.coerce import to_dtype
+from ..host.transfer import is_array
 from ..ops.new import are_sizes
 from .parts import composed, is_complex, kept, plain_class
 
@@ -143,7 +144,10 @@ def new(name: str) -> Callable[..., Any]:
 
 def new_tensor(x: Any, data: Any, device: Any = None, dtype: Any = None, requires_grad: Any = None) -> Any:
     made = data.detach().clone() if isinstance(data, Array) else plain_class(x)(data)
-    made = made.to(device or x.device).cast(x.dtype if dtype is None else to_dtype(dtype))
+    kind = x.dtype if dtype is None else to_dtype(dtype)
+    if kind.kind != "complex" and is_complex(made) and not isinstance(data, Array) and not is_array(data):
+        raise TypeError(f"new_tensor: complex numbers into a tensor of {kind.name}; cast a tensor of them")
+    made = made.to(device or x.device).cast(kind)
     return _leaf(made, requires_grad)
 
 

@@ -35,6 +35,12 @@ def mean(z: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, *, 
     return composed(*(part.mean(axis, keepdim, where=where) for part in z._parts))
 
 
+def nansum(
+    z: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, *, where: Any = None, initial: Any = None
+) -> Any:
+    return sum(isnan(z).where(0, z), axis, keepdim, dtype, where=where, initial=initial)
+
+
 def cumsum(z: Any, axis: int = 0, dtype: Any = None) -> Any:
     z = _cast(z, dtype)
     return composed(*(part.cumsum(axis) for part in z._parts)) if is_complex(z) else z.cumsum(axis)
@@ -88,7 +94,10 @@ def cumprod(z: Any, axis: int = 0, dtype: Any = None) -> Any:
 
 
 def var(z: Any, *args: Any, mean: Any = None, dtype: Any = None, **kwargs: Any) -> Any:
-    parts = _cast(z, dtype)._parts
+    z = _cast(z, dtype)
+    if not is_complex(z):
+        return z.var(*args, mean=mean if mean is None else _cast(mean, z.dtype), **kwargs)
+    parts = z._parts
     means = (None, None) if mean is None else mean._parts if is_complex(mean) else (mean, mean * 0)
     re, im = (part.var(*args, mean=one, **kwargs) for part, one in zip(parts, means, strict=True))
     return re + im

@@ -67,8 +67,8 @@ RULES: dict[str, Callable[..., Any]] = {
     **{
         name: getattr(reduction, name)
         for name in """
-        sum mean cumsum prod cumprod var std norm dist any all count_nonzero nonzero logical_not logical_and logical_or
-        logical_xor isnan isinf isfinite isreal isclose allclose equal
+        sum mean nansum cumsum prod cumprod var std norm dist any all count_nonzero nonzero logical_not
+        logical_and logical_or logical_xor isnan isinf isfinite isreal isclose allclose equal
         """.split()
     },
     # products
@@ -144,7 +144,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "_repr_html_": reading.html_of,
 }
 
-OF_ELEMENTS = frozenset("sum mean prod cumsum cumprod var std norm any all count_nonzero".split())
+OF_ELEMENTS = frozenset("sum mean nansum prod cumsum cumprod var std norm any all count_nonzero".split())
 """Methods of which no argument is complex but the tensor itself."""
 
 KEPT = frozenset(

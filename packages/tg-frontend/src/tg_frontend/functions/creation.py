@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tg_dtype import DType, dtypes
+import math
+
+from tg_dtype import DType, complex_dtype, dtypes
 from tg_runtime import Device
 
 from ..host.coerce import to_dtype
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..array.base import DTypeLike
+
+_ROUNDING = 1e-14
+"""By what part of itself a number in geometric progression may be off in float64."""
 
 
 def tensor(
@@ -313,36 +318,62 @@ def geomspace(
 ) -> Tensor:
     """Numbers from one to another, each a fixed multiple of the one before: shape (num,).
 
+    They are computed in float64 (complex ones in complex128, along a spiral). Of integers, one that is next to a whole
+    number by rounding alone is that number; others are cut towards 0.
+
     Args:
       start: the first one; or a tensor, and so is ``stop``: the result has the axis of numbers, and those of both.
       stop: the last one, or where the next would be.
       num: how many.
       endpoint: whether ``stop`` is the last one.
-      dtype: of the elements; the default float if not given.
+      dtype: of the elements; the default float, or the complex dtype of that, if not given.
       axis: where the axis of numbers stands.
 
     Raises:
       IndexError: if the axis is out of range.
-      ValueError: if one of the bounds is 0, or they have two signs; if fewer than none are wanted.
+      ValueError: if one of the bounds is 0, or real ones have two signs (of tensors, which are not looked into, that
+        gives NaN); if fewer than none are wanted.
+      TypeError: if complex bounds are to give real numbers.
 
     Example:
       >>> from tg_frontend.functions import geomspace
       >>> geomspace(1.0, 1000.0, num=4)
       Tensor([   1.,   10.,  100., 1000.])
     """
-    if not isinstance(start, (int, float)) or not isinstance(stop, (int, float)):
-        first = start if isinstance(start, Tensor) else Tensor(start)
-        ratios = Tensor.linspace(0.0, (stop / first).cast(dtypes.float64).log(), num, dtype=dtypes.float64,
-                                 endpoint=endpoint).exp()  # fmt: skip
-        found = first.cast(dtypes.float64) * ratios
-        return found.cast(dtypes.default_float if dtype is None else to_dtype(dtype)).movedim(0, axis)
-    if start * stop <= 0:
-        raise ValueError(f"geomspace: from {start} to {stop} no multiple leads through numbers of one sign")
     if num < 0:
         raise ValueError(f"geomspace: {num} numbers are wanted")
-    kind: DType = dtypes.default_float if dtype is None else to_dtype(dtype)
-    ratio = (stop / start) ** (1 / max(num - 1 if endpoint else num, 1))
-    values = [start * ratio**i for i in range(num)]
-    if endpoint and num > 1:
-        values[-1] = stop
-    return Tensor([float(value) for value in values], dtype=dtypes.float64).cast(kind).movedim(0, axis)
+    known = next((bound for bound in (start, stop) if isinstance(bound, Tensor)), None)
+    device = None if known is None else known.device
+    first, last = (
+        (bound if isinstance(bound, Tensor) else Tensor(bound, device=device, dtype=_exact(bound))).detach()
+        for bound in (start, stop)
+    )
+    is_complex = "complex" in (first.dtype.kind, last.dtype.kind)
+    usual = complex_dtype(dtypes.default_float) if is_complex else dtypes.default_float
+    kind: DType = usual if dtype is None else to_dtype(dtype)
+    if is_complex and kind.kind != "complex":
+        raise TypeError(f"geomspace: complex bounds of {kind.name}")
+    wide = dtypes.complex128 if kind.kind == "complex" else dtypes.float64
+    first, last = first.cast(wide), last.cast(wide)
+    wrong = first.eq(0) | last.eq(0)
+    if wide is dtypes.float64:
+        wrong = wrong | (first.real < 0).ne(last.real < 0)
+    if known is None and wrong.any().item():
+        raise ValueError(f"geomspace: from {start} to {stop} no multiple leads through numbers of one sign")
+    times = last / first
+    times = (times.isfinite() & times.ne(0)).where(times.log(), last.abs().log() - first.abs().log())
+    powers = Tensor.linspace(0.0, times, num, dtype=wide, endpoint=endpoint)
+    near = (Tensor.arange(num, device=first.device) * 2 < num).reshape([num] + [1] * times.ndim)
+    # From the nearer end, so that either is exact.
+    found = wrong.where(math.nan, near.where(first, last) * near.where(powers, powers - times).exp())
+    if kind.kind in ("int", "uint"):
+        whole = found.round()
+        found = ((found - whole).abs() <= whole.abs() * _ROUNDING).where(whole, found)
+    return found.cast(kind).movedim(0, axis)
+
+
+def _exact(bound: Any) -> DType | None:
+    """The dtype in which numbers are taken whole; None of arrays, which have their own."""
+    if isinstance(bound, complex):
+        return dtypes.complex128
+    return dtypes.float64 if isinstance(bound, (int, float)) else None

@@ -133,9 +133,14 @@ def interp(
     share = (where * part - start * part) / width.eq(0).where(1, width)
     part = _without_overflow(top, height)
     out = (height * part + share * (top * part - height * part)) / part
+    # Beside an infinite value: at a place its own, else what the other end gives.
+    other = share.eq(0).where(height, share.eq(1).where(top, top + (share - 1) * (top - height)))
+    other = height.eq(top).where(height, other)
+    out = (out.isnan() & where.isnan().logical_not()).where(other, out)
     out = (where < places[0]).where(values[0] if left is None else left, out)
     out = (where > places[-1]).where(values[-1] if right is None else right, out)
-    return (where == places[-1]).where(out + (values[-1] - out).detach(), out) if n > 1 else out
+    gap = (values[-1] - out).detach()
+    return ((where == places[-1]) & gap.isfinite()).where(out + gap, out) if n > 1 else out
 
 
 def unwrap(p: Tensor, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Tensor:

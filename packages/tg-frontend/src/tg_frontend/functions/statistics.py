@@ -6,7 +6,9 @@ import math
 
 from tg_dtype import dtypes, sum_dtype
 
+from ..array.axes import axes_of, kept
 from ..array.counted import mask_of
+from ..array.reduction import count_along
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 def percentile(
     x: Tensor, q: Any, axis: int | None = None, *, keepdim: bool = False, interpolation: Interpolation = "linear",
-    weights: Tensor | None = None,
+    weights: Any = None,
 ) -> Tensor:  # fmt: skip
     """The values below which q of 100 elements lie; see ``Tensor.quantile``.
 
@@ -47,7 +49,7 @@ def percentile(
 
 def nanpercentile(
     x: Tensor, q: Any, axis: int | None = None, *, keepdim: bool = False, interpolation: Interpolation = "linear",
-    weights: Tensor | None = None,
+    weights: Any = None,
 ) -> Tensor:  # fmt: skip
     """:func:`percentile`, with NaN left out.
 
@@ -221,7 +223,7 @@ def nanargmin(x: Tensor, axis: int | None = None, keepdim: bool = False) -> Tens
 
 
 def _without(x: Tensor, value: float) -> Tensor:
-    return x.isnan().where(value, x) if x.dtype.kind == "float" else x
+    return x.isnan().where(value, x) if x.dtype.kind in ("float", "complex") else x
 
 
 def nanprod(
@@ -266,11 +268,15 @@ def nanvar(
     """
     counted = mask_of(x, where, "nanvar")
     floats = x if dtype is None else x.cast(dtype)
-    if floats.dtype.kind == "float":
+    if floats.dtype.kind in ("float", "complex"):
         there = floats.isnan().logical_not()
         counted = there if counted is None else there & counted
     out = floats.var(axis, keepdim=keepdim, correction=correction, where=counted, mean=mean)
-    return out if counted is None else out.isfinite().where(out, math.nan)
+    if counted is None:
+        return out
+    axes = axes_of(x, axis, "nanvar")
+    count: Tensor = kept(count_along(x, axes, counted, "nanvar"), axes, keepdim)
+    return (count > correction).where(out, math.nan)
 
 
 def nanstd(

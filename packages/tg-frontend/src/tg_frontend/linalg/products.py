@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 from tg_dtype import dtypes
 
+from ..host.transfer import is_array
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from .elimination import inv, solve
-from .matrices import adjoint, check_matrix, epsilon, eye, flat, mirrored, square, unflat
-from .spectral import eigvalsh, svd, svdvals
+from .matrices import adjoint, check_matrix, epsilon, eye, flat, square, unflat
+from .spectral import Mirrored, eigvalsh, svd, svdvals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,6 +162,13 @@ def _tolerance(s: Tensor, atol: Any, rtol: Any, m: int, n: int) -> Tensor:
     return out
 
 
+def _for_each(tolerance: Any, a: Tensor) -> Any:
+    """A tolerance as it broadcasts to singular values: a number, or one for each matrix as a tensor."""
+    if isinstance(tolerance, (list, tuple)) or is_array(tolerance):
+        tolerance = Tensor(tolerance, device=a.device)
+    return tolerance.unsqueeze(-1) if isinstance(tolerance, Tensor) else tolerance
+
+
 def matrix_rank(
     a: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
@@ -191,7 +199,7 @@ def matrix_rank(
         if atol is not None or rtol is not None:
             raise ValueError("matrix_rank: tol stands for atol and rtol; give either")
         atol, rtol = tol, 0.0
-    atol, rtol = (one.unsqueeze(-1) if isinstance(one, Tensor) else one for one in (atol, rtol))
+    atol, rtol = (_for_each(one, a) for one in (atol, rtol))
     return (s > _tolerance(s, atol, rtol, m, n)).sum(-1)
 
 
@@ -200,7 +208,7 @@ class _Pinv(Function):
     problems whose variables separate", 1973."""
 
     @staticmethod
-    def forward(ctx: FunctionContext, a: Tensor, atol: float | None, rtol: float | None) -> tuple[Tensor, Tensor]:
+    def forward(ctx: FunctionContext, a: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor]:
         u, s, vh = svd(a, full_matrices=False)
         keep = s > _tolerance(s, atol, rtol, *a._ints()[1:])
         inverse = keep.where(1 / keep.where(s, 1), 0)
@@ -218,28 +226,15 @@ class _Pinv(Function):
         return into, None, None
 
 
-class _Mirrored(Function):
-    """Of one triangle the whole; the gradient is symmetric, as that of ``eigh`` and ``cholesky`` is."""
-
-    @staticmethod
-    def forward(ctx: FunctionContext, a: Tensor) -> Tensor:
-        return mirrored(a)
-
-    @staticmethod
-    def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
-        (grad,) = grads
-        return (grad + adjoint(grad)) / 2
-
-
 def pinv(
-    a: Tensor, rcond: float | None = None, hermitian: bool = False, *, atol: float | None = None,
-    rtol: float | None = None,
-) -> Tensor:  # fmt: skip
+    a: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Tensor:
     """The pseudo-inverses of Moore and Penrose; singular values below a tolerance count as 0.
 
     Args:
       a: shape (…, m, n).
       rcond: another name for ``rtol``.
+      atol: a number, or one for each matrix, and so are ``rcond`` and ``rtol``; see :func:`matrix_rank`.
       rtol: times the greatest singular value; the greater of m and n times the dtype's epsilon if neither is given.
       hermitian: whether the matrices are symmetric, of which the lower triangle alone is read then.
 
@@ -260,7 +255,11 @@ def pinv(
     if 0 in a._ints():
         return adjoint(a).contiguous()
     if hermitian:
-        a = _Mirrored.apply(a)
+        a = Mirrored.apply(a)
+    atol, rtol = (
+        one.expand(*a._ints()[:-2], 1).reshape((-1, 1)) if isinstance(one := _for_each(given, a), Tensor) else one
+        for given in (atol, rtol)
+    )
     return unflat(_Pinv.apply(flat(a), atol, rtol)[0], a)
 
 

@@ -247,6 +247,19 @@ def _decomposed(a: Tensor) -> tuple[Tensor, Tensor, Tensor, bool]:
     return u, s, v, wide
 
 
+class Mirrored(Function):
+    """Of one triangle the whole; the gradient is symmetric, as that of ``eigh`` and ``cholesky`` is."""
+
+    @staticmethod
+    def forward(ctx: FunctionContext, a: Tensor) -> Tensor:
+        return mirrored(a)
+
+    @staticmethod
+    def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
+        (grad,) = grads
+        return (grad + adjoint(grad)) / 2
+
+
 @overload
 def svd(a: Tensor, full_matrices: bool = True, *, hermitian: bool = False) -> SVD: ...
 @overload
@@ -276,7 +289,7 @@ def svd(a: Tensor, full_matrices: bool = True, compute_uv: bool = True, hermitia
     """
     check_matrix(a, "svd", square=hermitian)
     if hermitian:
-        a = mirrored(a)
+        a = Mirrored.apply(a)
     if not compute_uv:
         return svdvals(a)
     m, n = a._ints()[-2:]

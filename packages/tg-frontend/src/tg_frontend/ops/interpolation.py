@@ -142,6 +142,8 @@ def _sizes_and_ratios(
     if not 1 <= len(wanted) <= len(shape):
         raise ValueError(f"interpolate: {given!r} for shape {shape}")
     old = tuple(value_of(dim, shape) for dim in shape[len(shape) - len(wanted) :])
+    if 0 in old:
+        raise ValueError(f"interpolate: there is nothing to interpolate in shape {shape}")
     if size is not None:
         if any(not isinstance(s, int) or isinstance(s, bool) or s < 1 for s in wanted):
             raise ValueError(f"interpolate: size {size!r} for shape {shape}")

@@ -6,11 +6,11 @@ A position outside of the axis reads as 0: it cannot be checked before it is com
 from __future__ import annotations
 
 from tg_dtype import dtypes
-from tg_shape import sint
+from tg_shape import sint, upper
 
 from ..array.array import A, Array
 from ..array.movement import stretch
-from ..array.positions import signed
+from ..array.positions import counting_dtype, signed
 from ..array.shapes import broadcast_shape
 from .gather_scatter import gather
 from .indexing import __getitem__ as at_index
@@ -59,7 +59,12 @@ def placed_within(index: A, size: sint, mode: str, what: str) -> A:
     if mode == "raise":
         return index
     if isinstance(size, int) and size == 0:
+        if 0 in index.shape:
+            return index
         raise ValueError(f"{what}: there is no element to {mode} to")
+    if mode == "wrap" and index.dtype.kind == "uint":  # before anything is cut off
+        whole = index if upper(size) <= dtypes.max(index.dtype) else index.cast(dtypes.uint64)
+        return (whole % size).cast(counting_dtype(size))
     at = signed(index, size)
     return at % size if mode == "wrap" else at.maximum(0).minimum(size - 1)
 

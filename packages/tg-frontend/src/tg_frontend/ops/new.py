@@ -7,6 +7,7 @@ from tg_shape import Expr
 
 from ..array.array import A, Array
 from ..array.base import DTypeLike
+from ..host.transfer import is_array
 from .creation import empty, full, ones, placed_like, zeros
 
 TYPE_CHECKING = False
@@ -70,7 +71,7 @@ def new_tensor(
       data: whatever ``Tensor`` takes.
 
     Raises:
-      TypeError: if the data holds no numbers.
+      TypeError: if the data holds no numbers, or complex ones, in lists, are to be of another kind.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -82,6 +83,8 @@ def new_tensor(
         made: Any = data.detach().clone().to(name)
     else:
         made = type(x)(data, name, kind if _is_wide(data) else None)
+        if made.dtype.kind == "complex" != kind.kind and not is_array(data):
+            raise TypeError(f"new_tensor: complex numbers into a tensor of {kind.name}; cast a tensor of them")
     made = made.cast(kind)
     return made if requires_grad is None else made.requires_grad_(requires_grad)  # type: ignore[no-any-return]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import overload
 
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_shape import sint
 
 from ..array.array import A, Array
@@ -21,7 +21,7 @@ from .found import Found
 from .gather_scatter import gather
 from .nth_element import first_of, kth_keys
 from .order_keys import from_rows, key_rows, rows_along
-from .predicates import isnan
+from .predicates import isfinite, isnan
 from .rounding import round as rounded
 from .scan import cumsum
 from .sorting import sort
@@ -165,9 +165,8 @@ def nanmedian(x: A, axis: int | None = None, keepdim: bool = False) -> A | Found
     return _median(x, axis, keepdim, skip=True)
 
 
-def _fractions(x: A, q: float | Sequence[float] | A, what: str) -> tuple[A, tuple[int, ...]]:
-    """The fractions of a quantile as a row, in the dtype in which ranks are computed; and their shape."""
-    wide = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
+def _fractions(x: A, q: float | Sequence[float] | A, what: str, wide: DType) -> tuple[A, tuple[int, ...]]:
+    """The fractions of a quantile as a row of the dtype ``wide``; and their shape."""
     if isinstance(q, Array):
         if q.ndim > 1 or q.dtype.kind != "float":
             raise ValueError(f"{what}: q is one float or a vector of them, got {q.dtype.name} of shape {q.shape}")
@@ -210,7 +209,8 @@ def _quantile(x: A, q: float | Sequence[float] | A, axis: int | None, keepdim: b
     flat = x.flatten() if place is None or x.ndim == 0 else x
     place = place if place is not None and x.ndim else 0
     check_nonempty(flat, (place,), what)
-    fractions, shape = _fractions(x, q, what)
+    ranks = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
+    fractions, shape = _fractions(x, q, what, ranks)
     keys = key_rows(flat, place)
     nans = isnan(rows_along(flat.detach(), place)).sum(1, keepdim=True, dtype=dtypes.int32)
     last = _whole(x, flat.shape[place]) - 1
@@ -260,12 +260,13 @@ def _between(low: A, high: A, weight: A) -> A:
     return (weight < 0.5).where(low + gap * weight, high - gap * (1 - weight))
 
 
-def _weighted(x: A, q: Any, axis: int | None, keepdim: bool, method: str, weights: A, skip: bool) -> A:
+def _weighted(x: A, q: Any, axis: int | None, keepdim: bool, method: str, given: Any, skip: bool) -> A:
     """The first element in order at which the sum of weights reaches a fraction of them all."""
     what = "nanquantile" if skip else "quantile"
     if method != "inverted_cdf":
         raise ValueError(f"{what}: weights are known to the method 'inverted_cdf', not to {method!r}")
     floats, place = floating(x), None if axis is None else x._axis(axis, what)
+    weights: Any = given if isinstance(given, Array) else type(x)(given, device=x.device)
     if weights.shape != x.shape:
         if place is None or weights.shape != (x.shape[place],):
             raise ValueError(f"{what}: weights of shape {weights.shape} for elements of shape {x.shape}, axis {axis}")
@@ -274,23 +275,29 @@ def _weighted(x: A, q: Any, axis: int | None, keepdim: bool, method: str, weight
     flat, along = (floats.flatten(), weights.flatten()) if place is None else (floats, weights)
     place = place or 0
     check_nonempty(flat, (place,), what)
-    fractions, shape = _fractions(floats, q, what)
-    along = isnan(flat).where(0, along.cast(fractions.dtype)) if skip else along.cast(fractions.dtype)
+    fractions, shape = _fractions(floats, q, what, dtypes.float64)
+    along = along.cast(fractions.dtype)
+    wrong = ((along >= 0) & isfinite(along)).logical_not().any(place, keepdim=True)
+    wrong = wrong | along.sum(place, keepdim=True).eq(0)
+    if weights is not given and wrong.any().item():
+        raise ValueError(f"{what}: weights are finite, none is below 0, and one is above it; got {given!r}")
+    along = isnan(flat).where(0, along) if skip else along
     values, at = sort(flat, place)
     upto = cumsum(gather(along, place, at), place)
-    reached = upto / upto.max(place, keepdim=True)
+    total = upto.max(place, keepdim=True)
+    reached, wrong = upto / total, wrong | total.eq(0)
     row = fractions.reshape((-1, *(1 for _ in flat.shape)))
     before = ((reached < row) | reached.eq(0)).sum(place + 1, keepdim=True, dtype=dtypes.int32)
     before = before.minimum(flat.shape[place] - 1)
     out = gather(values.unsqueeze(0).expand(row.shape[0], *values.shape), place + 1, before)
     missing = isnan(flat).all(place, keepdim=True) if skip else isnan(flat).any(place, keepdim=True)
-    out = (isnan(row) | missing.unsqueeze(0)).where(math.nan, out)
+    out = (isnan(row) | (missing | wrong).unsqueeze(0)).where(math.nan, out)
     found: A = out.reshape((*shape, *(left if keepdim else out.squeeze(place + 1).shape[1:])))
     return found
 
 
 def quantile(x: A, q: float | Sequence[float] | A, axis: int | None = None, keepdim: bool = False,
-             interpolation: Interpolation = "linear", *, weights: A | None = None) -> A:  # fmt: skip
+             interpolation: Interpolation = "linear", *, weights: Any = None) -> A:  # fmt: skip
     """Elements such that a fraction ``q`` of all is not above: NaN where one is NaN.
 
     Args:
@@ -301,13 +308,14 @@ def quantile(x: A, q: float | Sequence[float] | A, axis: int | None = None, keep
         ``averaged_inverted_cdf``, ``closest_observation``, ``interpolated_inverted_cdf``, ``hazen``, ``weibull``,
         ``median_unbiased``, ``normal_unbiased``. numpy calls it ``method``.
       weights: how much each element counts, of the shape of ``x``, or one for each place along the axis; by the method
-        ``inverted_cdf`` alone.
+        ``inverted_cdf`` alone. They are finite, none is below 0, and their sum is above it; a tensor of others, which
+        is not looked into, gives NaN.
 
     Returns:
       With several fractions, they are the first axis.
 
     Raises:
-      ValueError: if a fraction is not from 0 to 1, there is no such interpolation, or no element.
+      ValueError: if a fraction is not from 0 to 1, there is no such interpolation, no element, or weights are wrong.
       IndexError: if the axis is out of range.
 
     Example:
@@ -321,14 +329,14 @@ def quantile(x: A, q: float | Sequence[float] | A, axis: int | None = None, keep
 
 
 def nanquantile(x: A, q: float | Sequence[float] | A, axis: int | None = None, keepdim: bool = False,
-                interpolation: Interpolation = "linear", *, weights: A | None = None) -> A:  # fmt: skip
+                interpolation: Interpolation = "linear", *, weights: Any = None) -> A:  # fmt: skip
     """The :meth:`quantile` of the elements that are not NaN; NaN where there are none.
 
     Args:
       q: as of :meth:`quantile`, and so are the others.
 
     Raises:
-      ValueError: if a fraction is not from 0 to 1, there is no such interpolation, or no element.
+      ValueError: if a fraction is not from 0 to 1, there is no such interpolation, no element, or weights are wrong.
       IndexError: if the axis is out of range.
 
     Example:

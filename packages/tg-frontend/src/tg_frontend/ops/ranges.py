@@ -97,7 +97,8 @@ def linspace(
 
     Args:
       start: a number, or a tensor, and so is ``stop``: the result has the axis of steps, and then those of the bounds.
-      endpoint: if False, ``stop`` is left out: it is where the next value would be.
+      endpoint: if False, ``stop`` is left out: it is where the next value would be; integers are rounded down then, as
+        by numpy, and cut towards 0 otherwise, as by PyTorch.
       axis: where the axis of steps stands.
 
     Raises:
@@ -113,7 +114,10 @@ def linspace(
     if not isinstance(steps, int) or steps < 0:
         raise ValueError(f"linspace: {steps!r} is not a number of steps")
     if not endpoint or axis != 0:
-        out = linspace(cls, start, stop, steps if endpoint else steps + 1, device, dtype)
+        kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
+        down = not endpoint and kind.kind in ("int", "uint")  # as numpy has it, whose keyword this is
+        out = linspace(cls, start, stop, steps if endpoint else steps + 1, device, dtypes.float64 if down else dtype)
+        out = out.floor().cast(kind) if down else out
         values = out if endpoint else shrink(out, [(0, steps), *(None for _ in out.shape[1:])])
         return as_leaf(movedim(values, 0, axis).contiguous(), requires_grad)
     if isinstance(start, Array) or isinstance(stop, Array):

@@ -131,18 +131,17 @@ def _weights(x: A, weights: A | None, what: str) -> A | None:
 
 
 def cov(
-    x: A, correction: int | None = 1, fweights: A | None = None, aweights: A | None = None, *, y: A | None = None,
-    rowvar: bool = True, dtype: DTypeLike | None = None,
+    x: A, correction: int | None = None, fweights: A | None = None, aweights: A | None = None, *, y: A | None = None,
+    rowvar: bool = True, bias: bool = False, dtype: DTypeLike | None = None,
 ) -> A:  # fmt: skip
     """The covariance of variables, which are rows, over observations, which are columns.
-
-    numpy's ``bias=True`` is a correction of 0, which ``ddof`` is another name for.
 
     Args:
       y: more variables, of the same form.
       rowvar: if False, variables are columns, and observations rows.
+      bias: whether the correction is 0, if none is given, instead of 1.
       dtype: compute in this float dtype.
-      correction: what is taken off the number of observations.
+      correction: what is taken off the number of observations; numpy's ``ddof``.
       fweights: how often each observation counts, whole numbers.
       aweights: how much each counts. One below 0, here or there, makes the covariances NaN.
 
@@ -164,7 +163,7 @@ def cov(
         if more.shape[1] != rows.shape[1]:
             raise ValueError(f"cov: {rows.shape[1]} observations of some variables, {more.shape[1]} of others")
         rows = rows.cat(more)
-    correction = 1 if correction is None else correction
+    correction = int(not bias) if correction is None else correction
     if fweights is not None and fweights.dtype.kind not in ("int", "uint"):
         raise TypeError(f"cov: fweights are integers, got a tensor of {fweights.dtype.name}")
     frequency, importance = (_weights(rows, w, "cov") for w in (fweights, aweights))
