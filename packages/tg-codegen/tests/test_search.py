@@ -116,12 +116,12 @@ def test_kernels_of_several_parts_are_searched_part_by_part() -> None:
 @pytest.mark.slow
 def test_an_action_of_the_heuristic_is_refused_where_that_is_faster() -> None:
     def measure(spec: ProgramSpec) -> float:
-        return 1.0 + sum("THREAD" in line for line in spec.actions) + 0.1 * len(spec.actions)
+        return 1.0 + sum("prefetch" in line or "VECTOR" in line for line in spec.actions)
 
     planned = compile_ast(row_sums(1024, 512), CPU)
-    assert any("THREAD" in line for line in planned.actions)
+    assert any("prefetch" in line for line in planned.actions)
     best = beam_search(row_sums(1024, 512), CPU, measure, width=1, max_rounds=1)
-    assert best.actions == ()
+    assert best.actions == tuple(line for line in planned.actions if "prefetch" not in line)
 
 
 def test_a_search_may_begin_with_nothing() -> None:
