@@ -18,7 +18,7 @@ from ...nest.spec import REDUCING, UNROLLED, Kind
 from ..actions import LoopAction, Split, loads_of, reductions_of
 from .conversions import conversion
 
-ITERATION_SHARE = 0.05
+ITERATION_SHARE = 0.1
 """Part of the cycles of its multiply-adds that an iteration's counting may take, at the most."""
 FEWEST_COPIES = 8
 """Multiply-adds of an iteration, at the least: fewer wait for memory or for one another rather than for counting."""
@@ -39,9 +39,9 @@ def unrolled_terms(nest: Nest, target: Target) -> list[LoopAction]:
     reductions = reductions_of(nest)
     copies = len(reductions) * prod(
         upper(a.extent) for a in nest.axes if a.kind in UNROLLED and a.root in reductions[0].free)
+    count = math.ceil(target.cpu.iteration * target.cpu.units / (ITERATION_SHARE * copies))
     most = min(target.copies // copies, axis.extent // FEWEST_TURNS)
-    count = min(most, math.ceil(target.cpu.iteration * target.cpu.units / (ITERATION_SHARE * copies)))
-    if not FEWEST_COPIES <= copies <= target.registers - BESIDE_SUMS or count < 2:
+    if not FEWEST_COPIES <= copies <= target.registers - BESIDE_SUMS or not 2 <= count <= most:
         return []
     several = [*range(count, min(2 * count, most) + 1), *range(count - 1, 1, -1)]
     whole = next((n for n in several if axis.extent % n == 0), 0)
