@@ -123,6 +123,7 @@ SIGNATURES = [
     Reason(("Tensor.nan_to_num*", "nn.functional.pad"), r"(nan|value) is None", "which is 0"),
     Reason(("Tensor.norm",), r"p is 'fro'", "which is 2"),
     Reason(("Tensor.std", "Tensor.var"), r"correction is None", "which is 1"),
+    Reason(("Tensor.cov",), r"correction is 1, here None", "which is 1 unless numpy's bias says 0"),
     Reason(("nn.functional.affine_grid", "nn.functional.grid_sample"), r"align_corners is None", "which is False"),
     Reason(("nn.functional.avg_pool*",), r"stride is \[\]", "which is None"),
     Reason(("nn.functional.conv*",), r"padding is 'valid'", "of one of two ways; which is 0"),
@@ -164,7 +165,6 @@ OPTIMISERS = [
 ]  # fmt: skip
 """Optimisers and schedules that are not PyTorch's on purpose: what ``tools/torch_parity/optimisers.py`` finds."""
 ATTRIBUTES = [
-    Reason(("data",), r"differs .*a method", "tinygrad's method, which gives memory: detach() is what PyTorch's is"),
     Reason(("nbytes",), r"differs .*a method", "tinygrad's method"),
     Reason(("requires_grad",), r"differs .*False, here None", "None leaves open whether a gradient is wanted"),
     Reason(("mT", "mH"), r"differs .*a matrix is wanted, got shape \(\)",

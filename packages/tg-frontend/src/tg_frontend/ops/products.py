@@ -172,6 +172,8 @@ def trace(x: A, offset: int = 0, dim1: int = 0, dim2: int = 1, dtype: DTypeLike 
       >>> Tensor([[1.0, 2.0], [3.0, 4.0]]).trace()
       Tensor(5.)
     """
+    if x.ndim < 2:
+        raise ValueError(f"trace: a matrix is wanted, got shape {x.shape}")
     return diagonal(x, offset, dim1, dim2).sum(-1, dtype=dtype)
 
 

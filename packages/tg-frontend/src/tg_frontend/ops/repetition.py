@@ -64,7 +64,7 @@ def repeat_interleave(
       >>> Tensor([1, 2]).repeat_interleave([1, 3])
       Tensor([1, 2, 2, 2])
       >>> Tensor([1, 3]).repeat_interleave()
-      Tensor([0, 1, 1, 1])
+      Tensor([0, 1, 1, 1], dtype=int64)
     """
     if repeats is None:
         if x.ndim != 1 or dim is not None:
