@@ -29,6 +29,7 @@ from tg_codegen import (
 )
 from tg_codegen.emit.kernel import emit, emit_nest
 from tg_codegen.ir.uop import UOps
+from tg_codegen.ir.verify import verify
 from tg_codegen.nest.env import Env
 from tg_codegen.nest.estimate import estimate
 from tg_codegen.nest.launch_shape import fold
@@ -312,7 +313,11 @@ def check(nest: Nest, case: Case, target: Target) -> None:
         if slot in case.inputs:
             raw[:] = case.inputs[slot].reshape(-1)
         memory.append(bytearray(raw.tobytes()))
-    interpret(linearize(emit_nest(nest, target)), memory, case.values)
+    emitted = emit_nest(nest, target)
+    verify(emitted)
+    listed = linearize(emitted)
+    verify(listed)
+    interpret(listed, memory, case.values)
     for slot, want in case.want.items():
         got = np.frombuffer(memory[slot], np.dtype(case.ast.arg[slot].dtype.name))
         np.testing.assert_allclose(got, np.asarray(want).reshape(-1), rtol=2e-5, atol=1e-5, err_msg=print_nest(nest))
@@ -364,6 +369,8 @@ TRIES: list[tuple[str, str, Target]] = [
     ("normalise", "split(r0, 8, GROUP); split(r1, 8, GROUP); split(i1, 8, LOCAL); mark(i0, GLOBAL)", GPU),
     ("normalise", "split(r0, 4, GROUP); split(r1, 8, GROUP); split(i1, 2, VECTOR); split(i1, 8, LOCAL)", GPU),
     ("normalise", "split(r0, 16, GROUP); mark(i0, LOCAL)", GPU),
+    ("row sum", "split(r0, 8, GROUP)", GPU),
+    ("normalise", "split(r0, 4, GROUP); split(r1, 4, GROUP); split(i1, 8, LOCAL)", GPU),
     ("moments", "split(r0, 8, GROUP); split(i1, 8, LOCAL); mark(i0, GLOBAL)", GPU),
     ("symbolic", "split(r0, 2, GROUP); split(i0, 4, LOCAL); mark(i0, GLOBAL); mark(i1, GLOBAL)", GPU),
     ("convolution", "split(i2, 4, LOCAL); mark(i0, LOCAL); share(0, r0); share(1, r0); mark(i1, GLOBAL)", GPU),

@@ -293,7 +293,7 @@ class ReductionLoops:
                 for part in range(0, count, fewer)])
             begin += rows * count
         if region is not whole.top:  # the next iteration writes here again
-            region.effects.append(UOp(UOps.BARRIER, dtypes.void, (total,), next(whole.symbols.numbers)))
+            region.effects.append(UOp(UOps.BARRIER, dtypes.void, (), next(whole.symbols.numbers)))
         return total
 
 
