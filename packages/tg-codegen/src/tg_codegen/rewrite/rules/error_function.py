@@ -1,13 +1,13 @@
 """ERF and ERFC.
 
 Near 0 a polynomial. Further out erfc x = exp(-x**2) * F(x) / (1 + 2 x) with a smooth F (M. Shepherd, J. Laframboise,
-"Chebyshev approximation of (1 + 2 x) exp(x**2) erfc x in 0 <= x < oo", Mathematics of Computation 36, 1981); in
-float32, where 1 - erfc x need not know it to its last digit, the exponential of a polynomial.
+"Chebyshev approximation of (1 + 2 x) exp(x**2) erfc x in 0 <= x < oo", Mathematics of Computation 36, 1981). In
+float32 erf x = 1 - exp(p(x)) for all x, p a polynomial: where that is small, exp(p) - 1 is known to its last digit.
 """
 
 from __future__ import annotations
 
-from .exponential import exp_reduced, expm1_reduced, reduced, scaled
+from .exponential import expm1_reduced, reduced, scaled
 from .number import Format, Number, parts
 
 # erf(x) / x - 1 in x**2
@@ -20,10 +20,10 @@ _NEAR_DOUBLE = (
     -1.49247118601418e-05, 0.00012055293554314615, -0.0008548325928574443, 0.005223977606103382, -0.026866170643109675,
     0.11283791670944174, -0.3761263890318352, 0.12837916709551256,
 )  # fmt: skip
-# log(erfc(x)) / x
+# log(erfc(x)) / x + 1
 _LOG_SINGLE = (
-    -1.396234761563771e-05, 0.00035059111033057083, -0.00375747321437216, 0.024010061281485737, -0.10653085726128499,
-    -0.6349695358246431, -1.128694335745186,
+    9.256222225256059e-06, -0.00011764090196722213, 0.0006328355906311569, -0.001667025240905559,
+    0.00016039392006622725, 0.019153065042623072, -0.10277783082014928, -0.6366193819282608, -0.1283791716126476,
 )  # fmt: skip
 # F in (x - 2) / (x + 2) and in (x - 4) / (x + 4)
 _FAR_SINGLE = (
@@ -62,14 +62,13 @@ def _far(size: Number, f: Format) -> Number:
 def erf(x: Number, f: Format) -> Number:
     """2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
     size = f.size(x)
-    near = x.fma((x * x).series(_NEAR_SINGLE if f.single else _NEAR_DOUBLE), x)
     some = size.at_most(4.0 if f.single else 6.0)  # beyond, it is 1 less a quarter of its last place or less
     if f.single:
-        r, n = reduced(some.series(_LOG_SINGLE) * some, f)
-        rest = exp_reduced(r, f) * n.power(f)
-    else:
-        rest = _far(some, f)
-    return (size < 1.0).where(near, f.signed_as(1.0 - rest, f.sign(x)))
+        r, n = reduced(some.fma(some.series(_LOG_SINGLE), -some), f)
+        power = n.power(f)
+        return f.signed_as(power.fma(-expm1_reduced(r, f), 1.0 - power), f.sign(x))
+    near = x.fma((x * x).series(_NEAR_DOUBLE), x)
+    return (size < 1.0).where(near, f.signed_as(1.0 - _far(some, f), f.sign(x)))
 
 
 def erfc(x: Number, f: Format) -> Number:
