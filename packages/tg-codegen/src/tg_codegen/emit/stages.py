@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tg_dtype import AddrSpace
 from tg_shape import sint
 
 from ..ir.errors import EmitError
 from ..ir.uop import UOp, UOps
-from ..machine.target import SCRATCH_BYTES
 from ..nest.env import Env
 from ..nest.nest import Axis, Node, Stage
-from ..nest.spec import LANE, Kind, NodeOp
+from ..nest.scratch import stage_places
+from ..nest.spec import NodeOp
 from ..nest.windows import Windowed
 from .group_stages import GroupStages
 from .index import below
 from .known import StageMemory
 from .site import Site
-from .space import fixed
 from .split_reduction import SplitReductions
 from .stage_copies import StageCopies, copied
 from .whole import Whole
@@ -66,30 +67,21 @@ class Stages:
         if memory is not None:
             return memory
         found = self.windowed.get(node, Windowed(node, ()))
-        factors = found.factors
-        copied = [Axis(w.root.name, w.root, 1, w.reach(inner), Kind.LOOP) for w in found.windows]
-        copied += [a for a in inner if a.root not in factors]
-        copied.sort(key=lambda a: (a.kind is Kind.CONTRACT, a.kind in LANE, a.kind is Kind.UPCAST))
-        strides: dict[str, int] = {}
-        size = 1
-        for axis in reversed(copied):
-            if size * node.dtype.itemsize % self.whole.target.period_bytes == 0:
-                size += self.whole.target.line_bytes // node.dtype.itemsize
-            strides[axis.name] = size
-            size *= fixed(axis)
-        if size * node.dtype.itemsize > SCRATCH_BYTES:
-            raise EmitError(f"a stage of {size} x {node.dtype.name} is larger than {SCRATCH_BYTES} bytes")
+        layout, target = stage_places(found, node.dtype.itemsize, inner, self.whole.target), self.whole.target
+        size, strides, factors = layout.size, layout.strides, found.factors
+        if size * node.dtype.itemsize > target.scratch_bytes:
+            raise EmitError(f"a stage of {size} x {node.dtype.name} is larger than {target.scratch_bytes} bytes")
         name = f"stage{next(self.whole.symbols.numbers)}"
         scratch = UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.REG), (), (name, size))
         before = len(where.region.effects)
-        self.fill_memory(found.load, StageMemory(scratch, strides), copied, at_windows(found, where))
+        self.fill_memory(found.load, StageMemory(scratch, strides), layout.axes, at_windows(found, where))
         read = {
             a.name: strides[factors[a.root][0].name] * factors[a.root][1] * a.stride
             if a.root in factors else strides[a.name] for a in inner
         }  # fmt: skip
         return StageMemory(scratch, read).after(where.region.effects[before:])
 
-    def fill_memory(self, node: Node, memory: StageMemory, inner: list[Axis], site: Site) -> None:
+    def fill_memory(self, node: Node, memory: StageMemory, inner: Sequence[Axis], site: Site) -> None:
         """Emits the effects that fill ``memory``: the loops ``inner`` around what computes the node."""
         if node.op is NodeOp.REDUCE:
             self.split_reductions.fill(node, memory, inner, site)

@@ -15,6 +15,7 @@ from tg_shape import coefficient, sint
 
 from ..ir.uop import UOp, UOps
 from ..nest.nest import Axis, Node, is_elementwise
+from ..nest.scratch import spaced
 from ..nest.spec import LANE, SERIAL, Kind, NodeOp
 from .known import StageMemory
 from .site import Region, Site
@@ -49,19 +50,17 @@ def widened(whole: Whole, node: Node, inner: Sequence[Axis], where: Site) -> Sta
       where: where it is filled.
 
     Returns:
-      The filled memory; None where ``node`` is no conversion of a load, or where the loops ``inner`` do not run through
-      neighbours in memory.
+      The filled memory; None where ``node`` is no conversion of a load, where the loops ``inner`` do not run through
+      neighbours in memory, or where what lengthens the strides of other loops is too much for an array of scratch.
     """
     runs = runs_of(whole, node, inner, where)
     if runs is None:
         return None
     target = whole.target
-    strides, size = dict[str, int](), 1
-    for axis in (*runs.along, *reversed(runs.apart)):
-        if axis in runs.apart and size * node.dtype.itemsize % target.period_bytes == 0:
-            size += target.line_bytes // node.dtype.itemsize
-        strides[axis.name] = size
-        size *= fixed(axis)
+    itemsize = node.dtype.itemsize
+    strides, size = spaced((*runs.along, *reversed(runs.apart)), itemsize, target, dense=runs.along)
+    if size * itemsize > target.scratch_bytes:
+        return None
     name = f"stage{next(whole.symbols.numbers)}"
     memory = StageMemory(UOp(UOps.SCRATCH, node.dtype.ptr(size, AddrSpace.REG), (), (name, size)), strides)
     first = runs.along[0]

@@ -198,6 +198,15 @@ class Target:
         return self.cpu.last_times * self.l2_bytes
 
     @property
+    def panel_bytes(self) -> int:
+        """Most bytes of a packed operand, without what lengthens its strides.
+
+        >>> Target().panel_bytes == PANEL_BYTES
+        True
+        """
+        return self.scratch_bytes * PANEL_BYTES // SCRATCH_BYTES
+
+    @property
     def partial_bytes(self) -> int:
         """Most bytes of partial results: two strides in scratch may be lengthened, each by a line in a period."""
         return self.scratch_bytes * (self.period_bytes - 2 * self.line_bytes) // self.period_bytes

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from tg_shape import Expr, Variable, coefficient, sint, upper
 
 from ..machine.target import Target
 from ..nest.nest import Axis, Nest, Node, Root, is_elementwise, is_float_reduce
+from ..nest.scratch import stages_fit
 from ..nest.spec import REORDERING, SERIAL, STATED, Kind, NodeOp
 from ..nest.trim import conditions, congruence
-from .actions import LoopAction, Mark, Split, loads_of, noting
+from .actions import LoopAction, Mark, Split, apply, loads_of, noting
 
 UNROLL_MAX = 9
 """Iterations of a reduction, at the most, that are unrolled whole: a window of 3 by 3."""
@@ -87,6 +88,17 @@ class Planner(ABC):
         """Takes actions in turn."""
         for action in actions:
             self.do(action)
+
+    def keep(self, action: LoopAction) -> bool:
+        """Takes an action that keeps something in scratch, if that fits. Returns whether it did."""
+        return self.do_fitting([action])
+
+    def do_fitting(self, actions: Sequence[LoopAction]) -> bool:
+        """Takes actions in turn, if there are any and what they keep in scratch fits. Returns whether it did."""
+        if not actions or not stages_fit(apply(self.nest, actions), self.target):
+            return False
+        self.do_all(actions)
+        return True
 
     @property
     def threaded(self) -> bool:

@@ -21,6 +21,7 @@ from ..ir.matrix import WITHOUT_SIGN, MatrixInstruction
 from ..machine.target import Target
 from ..nest.matrix_products import factors, instruction_for
 from ..nest.nest import Axis, Nest, Node, NodeTable, Stage
+from ..nest.scratch import stages_fit
 from ..nest.spec import SERIAL_OUTPUT, Kind, NodeOp
 from .actions import ActionError, Convert, LoopAction, Prefetch, loads_of, reductions_of
 
@@ -110,7 +111,7 @@ def proposed(nest: Nest, target: Target) -> Iterator[LoopAction]:
     inside, around = place(nest, found)
     if inside:
         columns = columns_inside(nest, found.b, around)
-        if columns is None or columns * dtypes.int32.itemsize > target.scratch_bytes:
+        if columns is None or not stages_fit(UnsignedProducts().apply(nest), target):
             return
     if not rows_of(nest, found) and registers(nest, found.b) > target.registers:  # both sums are made in one loop
         return
@@ -137,10 +138,12 @@ def tile_of(nest: Nest, a: Node) -> str | None:
 
 
 def copies(nest: Nest, a: Node, tile: str | None, target: Target) -> Iterator[LoopAction]:
-    """Keeps what the rows ``a`` of a tile are converted to, and fetches the next tile meanwhile."""
+    """Keeps what the rows ``a`` of a tile are converted to, if it fits, and fetches the next tile meanwhile."""
     if sum(a in node.src for node in nest.nodes()) > 1:  # the rows are read for something else, too
         return
     number = loads_of(nest).index(a)
+    if not stages_fit(Convert(number, tile).apply(nest), target):
+        return
     yield Convert(number, tile)
     further = tile_distance(nest, a, tile, target)
     if further and all(load is not a for load, _ in nest.ahead):
@@ -194,7 +197,7 @@ def pays_to_copy(nest: Nest, a: Node, tile: str | None, itemsize: int, target: T
     if not any(nest.roots[root].reduce and coefficient(a.arg[1], root) == 1 for root in a.free):
         return False
     size = size_inside(nest, a.free, tile)
-    return size is not None and size * itemsize <= min(target.resident_bytes, target.scratch_bytes)
+    return size is not None and size * itemsize <= target.resident_bytes
 
 
 def without_sign(nest: Nest, found: ProductOperands) -> tuple[Node, Node]:

@@ -17,6 +17,7 @@ from tg_shape import coefficient, upper
 from ...ir.matrix import MatrixInstruction
 from ...machine.target import Target
 from ...nest.nest import Axis, Nest, Node
+from ...nest.scratch import stages_fit
 from ...nest.spec import SERIAL_OUTPUT, Kind
 from ...nest.windows import overlapping
 from ..actions import Convert, LoopAction, loads_of, reductions_of
@@ -68,8 +69,9 @@ def row_conversions(nest: Nest, target: Target) -> list[LoopAction]:
         if load not in node.toposort() or not load.free >= set(node.arg[1]) or overlapping(load, nest):
             continue
         for around, inner in levels(nest, load):
-            if by_vectors(inner, load, cast, target):
-                found.append(Convert(number, around))
+            action = Convert(number, around)
+            if by_vectors(inner, load, cast, target) and stages_fit(action.apply(nest), target):
+                found.append(action)
                 break
     return found
 
@@ -99,4 +101,4 @@ def by_vectors(inner: Sequence[Axis], load: Node, cast: Node, target: Target) ->
     vectors = -(-reach * cast.dtype.itemsize // target.vector_bytes)
     nbytes = prod(extent for _, extent in steps) * cast.dtype.itemsize
     fewer = vectors * (costs.conversion + costs.store) < reach * costs.conversion
-    return fewer and nbytes <= min(target.resident_bytes, target.scratch_bytes)
+    return fewer and nbytes <= target.resident_bytes

@@ -14,7 +14,7 @@ from ...nest.spec import Kind
 from ..actions import Outermost, Split, SplitReduction
 from ..planner import Planner, power_below
 from .packing import serial_loops
-from .panels import largest_panel, pack_load, packed_itemsize
+from .panels import pack_load, packed_itemsize
 from .reduction_pieces import even_piece
 from .registers import RegisterTile
 from .streaming import lines_held
@@ -52,7 +52,7 @@ def pack_both(planner: Planner, rows: Root, lanes: Root, tile: RegisterTile, bod
         return False
     jump = step(near[0].arg[1], walked[0].var) * near[0].dtype.itemsize
     wide = tile.vectors * planner.width(lanes) * packed_itemsize(planner, vectors[0])
-    room = min(target.l2_bytes, largest_panel(target))
+    room = min(target.l2_bytes, target.panel_bytes)
     length = even_piece(terms, max(1, min(terms, power_below(max(1, room // (costs.row_panels * wide))))))
     most = min(2 * costs.row_panels, room // (wide * length))
     shares = target.threads * -(-count // (target.threads * most))
@@ -70,7 +70,7 @@ def pack_both(planner: Planner, rows: Root, lanes: Root, tile: RegisterTile, bod
         planner.do(Split(across.name, panels, Kind.LOOP))
     planner.do(Outermost(across.name))
     if length < terms:
-        planner.do(SplitReduction(0, across.name))
+        planner.keep(SplitReduction(0, across.name))
     pack_load(planner, vectors[0], steps.name if length < terms else across.name)
     pack_load(planner, near[0], axis.name)
     return True

@@ -13,7 +13,7 @@ from ...nest.spec import Kind
 from ...nest.windows import held, windowed
 from ..actions import Outermost, Pack, Split, loads_of
 from ..planner import Planner
-from .panels import largest_panel, largest_piece, least_reads, overlapped, pack_load, packed_itemsize, scattered
+from .panels import largest_piece, least_reads, overlapped, pack_load, packed_itemsize, scattered
 from .thread_loops import longest_first, panels_for_each_thread
 
 GROUP_TILES = 8
@@ -67,7 +67,7 @@ def pack_vectors(planner: Planner, lanes: Root, vectors: Sequence[Node]) -> bool
             continue
         nbytes = held([*local, *together], windowed(load, planner.nest)) * packed_itemsize(planner, load)
         strided = coefficient(load.arg[1], lanes.var) != 1 or planner.contracted
-        most = largest_panel(target) if strided else min(target.beside_bytes, largest_panel(target))
+        most = target.panel_bytes if strided else min(target.beside_bytes, target.panel_bytes)
         if not serial or reads < (2 if strided else least_reads(planner, load)) or nbytes > most:
             continue
         if not scattered(planner, load, lanes):
@@ -107,7 +107,7 @@ def group_panels(planner: Planner, panels: Axis, nbytes: int) -> Axis:
     """
     if not isinstance(panels.extent, int):
         return panels
-    most = max(1, min(largest_panel(planner.target), planner.target.block_bytes) // nbytes)
+    most = max(1, min(planner.target.panel_bytes, planner.target.block_bytes) // nbytes)
     threads = planner.target.threads if planner.threaded else 1
     parts = max(2, threads * -(-panels.extent // (threads * most)))
     together = -(-panels.extent // parts)

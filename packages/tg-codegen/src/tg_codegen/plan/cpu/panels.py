@@ -12,7 +12,7 @@ from math import prod
 from tg_shape import coefficient, upper
 
 from ...machine.memory import PAGE_BYTES
-from ...machine.target import PANEL_BYTES, Target
+from ...machine.target import Target
 from ...nest.nest import Axis, Nest, Node, Root
 from ...nest.spec import Kind
 from ...nest.windows import held, overlapping, windowed
@@ -22,18 +22,13 @@ from .conversions import kept_bytes
 from .registers import UNLIMITED
 
 
-def largest_panel(target: Target) -> int:
-    """Bytes of a panel, at the most."""
-    return min(PANEL_BYTES, target.scratch_bytes)
-
-
 def largest_piece(target: Target) -> int:
     """Bytes, at the most, of a panel of one piece of a reduction, with which others are read and written.
 
     It stays in the second-level cache beside three others of its size. However large that cache is, it has no more
     pages than the first-level TLB holds addresses of. Each partial tile may have one on the stack.
     """
-    return min(target.resident_bytes, target.cpu.near_pages * PAGE_BYTES, largest_panel(target))
+    return min(target.resident_bytes, target.cpu.near_pages * PAGE_BYTES, target.panel_bytes)
 
 
 def packed_itemsize(planner: Planner, load: Node) -> int:
@@ -87,13 +82,13 @@ def widest(planner: Planner, lanes: Root, vectors: Sequence[Node]) -> int:
         return UNLIMITED  # the reduction can be done in pieces, each with a small panel
     for walked in (reduced, reduced[1:]):  # the outermost dimension can be done in pieces, the others cannot
         panels = (panel_bytes(planner, n, walked) for n in vectors if coefficient(n.arg[1], lanes.var) != 1)
-        most = largest_panel(planner.target) // max(panels, default=1)
+        most = planner.target.panel_bytes // max(panels, default=1)
         if most:
             return most
     return UNLIMITED
 
 
 def pack_load(planner: Planner, load: Node, axis: str | None) -> None:
-    """Packs a load in each iteration of a loop; where it is converted to a wider dtype, what it becomes."""
+    """Packs a load in each iteration of a loop, if it fits; where it is converted to a wider dtype, what it becomes."""
     action = Convert if packed_itemsize(planner, load) > load.dtype.itemsize else Pack
-    planner.do(action(loads_of(planner.nest).index(load), axis))
+    planner.keep(action(loads_of(planner.nest).index(load), axis))

@@ -158,8 +158,7 @@ class CPUPlanner(Planner):
                     turned=self.turned(rows, lanes, inner), lanes=self.width(lanes), copies=self.target.copies,
                     costs=self.target.cpu, folds=self.target.folds, packed_from=self.shared_from(lanes, vectors))
                 by_strips = [] if instruction else strips(self.nest, rows.var, lanes.var, tile, self.target)
-                if by_strips:
-                    self.do_all(by_strips)
+                if self.do_fitting(by_strips):
                     return
                 self.cut(rows.var, tile.rows, Kind.UPCAST)
                 self.cut(lanes.var, tile.vectors, Kind.UPCAST)
@@ -174,9 +173,7 @@ class CPUPlanner(Planner):
                     reduce_in_pieces(self, rows, lanes, tile, vectors, pieces)
                     return
         else:
-            by_rows = sums_by_rows(self.nest, lanes.var, self.target)
-            if by_rows:
-                self.do_all(by_rows)
+            if self.do_fitting(sums_by_rows(self.nest, lanes.var, self.target)):
                 return
             self.cut(lanes.var, max(v for v in (1, 2, 4) if v <= wide), Kind.UPCAST)
         apart = [s.index for s in self.nest.stores if coefficient(s.index, lanes.var) not in (0, 1)]

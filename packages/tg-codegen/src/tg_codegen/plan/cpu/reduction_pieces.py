@@ -15,7 +15,7 @@ from ...nest.nest import Axis, Node, Root
 from ...nest.spec import Kind
 from ..actions import Outermost, Split, SplitReduction
 from ..planner import Planner, power_below
-from .panels import largest_panel, largest_piece, overlapped, pack_load, packed_itemsize, panel_bytes, scattered
+from .panels import largest_piece, overlapped, pack_load, packed_itemsize, panel_bytes, scattered
 from .registers import FEW_ROWS, RegisterTile
 from .streaming import lines_held
 from .thread_loops import longest_first, part_for_each_thread
@@ -95,8 +95,8 @@ def _pieces_of_several(
         return None
     shared = overlapped(nest, strided[0])
     one = panel_bytes(planner, strided[0], walked[1:])
-    most = largest_piece(target) if shared else largest_panel(target)
-    if one * steps.extent <= most or one * tile.vectors > largest_panel(target):
+    most = largest_piece(target) if shared else target.panel_bytes
+    if one * steps.extent <= most or one * tile.vectors > target.panel_bytes:
         return None
     results = tile.rows * tile.vectors * planner.width(lanes) * prod(upper(a.extent) for a in shared)
     if results * planner.reductions[0].dtype.itemsize > target.partial_bytes:
@@ -153,8 +153,8 @@ def reduce_in_pieces(
     loops = [a for a in planner.nest.axes if a.kind is Kind.LOOP and a.name not in inner]
     around = [a.name for a in longest_first(planner, loops)]
     planner.do_all(Outermost(name) for name in reversed(around))
-    planner.do(SplitReduction(0, around[-1] if around else None))
-    if packed is not None:
+    kept = planner.keep(SplitReduction(0, around[-1] if around else None))
+    if kept and packed is not None:
         pack_load(planner, packed, steps.name)
 
 

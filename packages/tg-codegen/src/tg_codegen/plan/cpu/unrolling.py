@@ -14,11 +14,12 @@ from tg_shape import Expr, upper
 
 from ...machine.target import Target
 from ...nest.nest import Axis, Nest
+from ...nest.scratch import stages_fit
 from ...nest.spec import REDUCING, UNROLLED, Kind
 from ..actions import LoopAction, Split, loads_of, reductions_of
 from .conversions import conversion
 
-ITERATION_SHARE = 0.1
+ITERATION_SHARE = 0.05
 """Part of the cycles of its multiply-adds that an iteration's counting may take, at the most."""
 FEWEST_COPIES = 8
 """Multiply-adds of an iteration, at the least: fewer wait for memory or for one another rather than for counting."""
@@ -31,7 +32,8 @@ FEWEST_TURNS = 8
 def unrolled_terms(nest: Nest, target: Target) -> list[LoopAction]:
     """Unrolls some terms of the innermost loop of a product whose lanes lie along its results.
 
-    None where it counts little, and where a window is unrolled already.
+    None where it counts little, and where a window is unrolled already. What is packed along the terms has a place for
+    each term that is left over, too, so that no number of them is unrolled with which it does not fit.
     """
     axis = innermost(nest)
     if axis is None or not isinstance(axis.extent, int) or not any(a.kind is Kind.VECTOR for a in nest.axes):
@@ -39,18 +41,20 @@ def unrolled_terms(nest: Nest, target: Target) -> list[LoopAction]:
     reductions = reductions_of(nest)
     copies = len(reductions) * prod(
         upper(a.extent) for a in nest.axes if a.kind in UNROLLED and a.root in reductions[0].free)
-    count = math.ceil(target.cpu.iteration * target.cpu.units / (ITERATION_SHARE * copies))
     most = min(target.copies // copies, axis.extent // FEWEST_TURNS)
-    if not FEWEST_COPIES <= copies <= target.registers - BESIDE_SUMS or not 2 <= count <= most:
+    count = min(most, math.ceil(target.cpu.iteration * target.cpu.units / (ITERATION_SHARE * copies)))
+    if not FEWEST_COPIES <= copies <= target.registers - BESIDE_SUMS or count < 2:
         return []
     several = [*range(count, min(2 * count, most) + 1), *range(count - 1, 1, -1)]
-    whole = next((n for n in several if axis.extent % n == 0), 0)
     copied = any(a.kind is Kind.CONTRACT for a in nest.axes) or any(conversion(nest, n) for n in loads_of(nest))
     if copied and prod(upper(a.extent) for a in nest.of_root(axis.root)) != nest.roots[axis.root].extent:
         return []  # rows are copied in vectors up to their last element, which no unrolled loop may go beyond
     if copied or nest.of_root(axis.root)[0] is not axis:  # an inner loop has nothing left over
-        return [Split(axis.name, whole, Kind.UNROLL)] if whole else []
-    return [Split(axis.name, max(whole, count), Kind.UNROLL)]
+        several = [n for n in several if axis.extent % n == 0]
+    else:
+        several = [max(count, next((n for n in several if axis.extent % n == 0), 0)), *several]
+    splits = (Split(axis.name, n, Kind.UNROLL) for n in several)
+    return next(([split] for split in splits if stages_fit(split.apply(nest), target)), [])
 
 
 def innermost(nest: Nest) -> Axis | None:
