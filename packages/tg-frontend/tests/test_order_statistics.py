@@ -90,6 +90,19 @@ def test_blocks_of_candidates(n: int) -> None:
         same(Tensor(x).topk(k, largest=False)[1], order(x, 1, False)[:, :k])
 
 
+@pytest.mark.parametrize("n", [129, 255, 515])
+def test_the_best_stand_in_the_last_block_which_is_not_full(n: int) -> None:
+    """What follows a row in a block of candidates is no candidate, whatever the row has."""
+    rising = np.arange(n)
+    rows = np.stack([rising, -rising, rising - n, n - rising, 0 * rising, *np.full((2, n), [[-np.inf], [np.nan]])])
+    rows = rows.astype(np.float32)
+    for k in (1, 3, 5):
+        for largest in (True, False):
+            values, at = Tensor(rows).topk(k, largest=largest)
+            same(at, order(rows, 1, largest)[:, :k])
+            same(values, np.take_along_axis(rows, order(rows, 1, largest)[:, :k], 1))
+
+
 def test_medians(backend: str) -> None:
     for seed, shape in enumerate(((4, 6), (3, 131), (2, 1))):
         t = drawn(shape, dtypes.float32, seed)

@@ -83,15 +83,19 @@ def _lead(keys: A, k: int) -> A:
     return lower_bound(taken.contiguous(), turns.expand(rows, k))
 
 
-def _candidates(keys: A, k: int, width: int) -> A:
-    """Positions among which the ``k`` least keys are: the ``k`` blocks of ``width`` keys with the least minima."""
+def _candidates(keys: A, k: int, width: int) -> tuple[A, A]:
+    """Positions among which the ``k`` least keys are, and the keys there: the ``k`` blocks with the least minima.
+
+    A last block of fewer than ``width`` keys goes on past the row with keys that come after all others.
+    """
     rows, n = keys.shape
     assert isinstance(n, int)
     blocks = -(-n // width)
     keys = keys.pad(((0, 0), (0, blocks * width - n)), value=dtypes.max(keys.dtype))
     best = _lead(keys.reshape((rows, blocks, width)).min(2).contiguous(), k)
     inside = iota(type(keys), width, dtypes.int32, keys.device)
-    return (best.unsqueeze(2) * width + inside).reshape((rows, k * width))
+    places = (best.unsqueeze(2) * width + inside).reshape((rows, k * width)).contiguous()
+    return places, gather(keys, 1, places).contiguous()
 
 
 def least(keys: A, k: int) -> A:
@@ -112,8 +116,8 @@ def least(keys: A, k: int) -> A:
         return ordered(keys).shrink((None, (0, k)))
     width = 1 << (math.isqrt(n // k).bit_length() - 1)
     if width >= _LEAST_BLOCK:
-        places = _candidates(keys, k, width).contiguous()
-        lead = gather(places, 1, _lead(gather(keys, 1, places).contiguous(), k))
+        places, found = _candidates(keys, k, width)
+        lead = gather(places, 1, _lead(found, k))
     else:
         lead = _lead(keys, k)
     lead = lead.contiguous()
