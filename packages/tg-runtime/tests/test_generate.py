@@ -46,9 +46,10 @@ def square(size: int) -> LazyOp:
 
 
 def test_text_form_is_exact() -> None:
-    for setting in ("NULL:CL", "NULL:LLVM", "NULL:CUDA"):
+    for setting, awake in (("NULL:CL", 0), ("NULL:LLVM", 0), ("NULL:LLVM", 3), ("NULL:CUDA", 0)):
         with Context(DEV=setting, CCACHE=0):
-            spec = make_spec(Device["NULL"], square(3000))
+            spec = make_spec(Device["NULL"], square(3000), awake)
+        assert [len(b.shares) for b in spec.buffers] == [awake] * 2
         data = speccache.dump(spec)
         assert data is not None
         again = speccache.load(data)
@@ -266,12 +267,12 @@ def test_an_interrupt_stops_the_compilers(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(device, "programs", {})
         asked: list[LazyOp] = []
 
-        def interrupted(device: Compiled, sink: LazyOp) -> ProgramSpec:
+        def interrupted(device: Compiled, sink: LazyOp, awake: int) -> ProgramSpec:
             asked.append(sink)
             if len(asked) == 6:
                 started.wait(5)
                 raise KeyboardInterrupt
-            return real(device, sink)
+            return real(device, sink, awake)
 
         monkeypatch.setattr(generate, "make_spec", interrupted)
         before = threading.active_count()

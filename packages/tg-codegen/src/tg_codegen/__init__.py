@@ -3,6 +3,7 @@
 from .compile import compile_ast
 from .ir.errors import EmitError
 from .ir.program import BufferParam, Estimates, ProgramSpec
+from .ir.shares import Shares
 from .ir.uop import KOp, UOp, UOps
 from .linear.interpret import interpret
 from .linear.linearize import linearize
@@ -15,6 +16,6 @@ from .search.beam import SearchState, beam_search
 
 __all__ = [
     "Action", "ActionError", "BufferParam", "EmitError", "Estimates", "In", "KOp", "LowerError", "Mark", "Outermost",
-    "Pack", "ProgramSpec", "Renderer", "SearchState", "Share", "Split", "SplitReduction", "Target", "UOp", "UOps",
-    "beam_search", "compile_ast", "interpret", "linearize", "lower", "parse_action",
+    "Pack", "ProgramSpec", "Renderer", "SearchState", "Share", "Shares", "Split", "SplitReduction", "Target", "UOp",
+    "UOps", "beam_search", "compile_ast", "interpret", "linearize", "lower", "parse_action",
 ]

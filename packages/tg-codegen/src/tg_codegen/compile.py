@@ -7,7 +7,7 @@ actions is the heuristic's choice, the search's (:mod:`tg_codegen.search.beam`),
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tg_dtype import DType, ImageDType
@@ -19,6 +19,7 @@ from .emit.kernel import emit
 from .fallback import fallbacks
 from .ir.errors import EmitError
 from .ir.program import BufferParam, ProgramSpec
+from .ir.shares import Shares, shares
 from .ir.uop import UOp, UOps
 from .linear.linearize import linearize
 from .machine.limits import LEAST_SCRATCH_BYTES, MAX_STACK_BYTES, MAX_UOPS, broken_limits, stack_bytes
@@ -141,15 +142,16 @@ def rendered(draft: Draft, renderer: Renderer, name: str | None = None) -> Progr
     uops = with_every_param(linearize(full_rewrite(draft.sink, renderer)), kernel.whole, renderer)
     name = name or kernel_name(kernel.outline)
     global_size, local_size = launch_sizes(kernel.parts[0], renderer.target)
+    threads = renderer.target.threads if kernel.threaded else 1
     return ProgramSpec(
         name=name,
         src=renderer.render(name, uops),
         uops=uops,
-        buffers=buffer_params(kernel.whole),
+        buffers=buffer_params(kernel.whole, shares(uops, threads) if renderer.target.awake else {}),
         vars=tuple(sorted(kernel_variables(uops), key=lambda v: v.name)),
         global_size=global_size,  # type: ignore[arg-type]
         local_size=local_size,  # type: ignore[arg-type]
-        threads=renderer.target.threads if kernel.threaded else 1,
+        threads=threads,
         estimates=estimate(kernel.whole),
         actions=tuple(map(str, draft.actions)),
     )
@@ -187,13 +189,13 @@ def kernel_name(nest: Nest) -> str:
     return "_".join([letter, *map(str, extents)])
 
 
-def buffer_params(nest: Nest) -> tuple[BufferParam, ...]:
-    """The kernel's buffers and what it does with them."""
+def buffer_params(nest: Nest, touched: Mapping[int, Shares]) -> tuple[BufferParam, ...]:
+    """The kernel's buffers, what it does with them, and what each thread touches of them."""
     written = {s.slot for s in nest.stores}
     read = {n.arg[0] for n in nest.nodes() if n.op in READS}
     read |= {s.slot for s in nest.stores if s.update is not None}
     return tuple(
-        BufferParam(slot, b.dtype, b.size, slot in written, slot in read)
+        BufferParam(slot, b.dtype, b.size, slot in written, slot in read, touched.get(slot, ()))
         for slot, b in enumerate(nest.buffers) if not b.internal)
 
 

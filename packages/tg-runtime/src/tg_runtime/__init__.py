@@ -22,7 +22,7 @@ from .errors import (
 )
 from .execution.capture import capture, capturing, uncaptured
 from .execution.engine import realize
-from .execution.graph import Place
+from .execution.graph import Place, Walk
 from .execution.item import ExecItem
 from .execution.lifetimes import Usage, arrange
 from .execution.loop import Body, BranchRunner, Condition, LoopRunner
@@ -86,6 +86,7 @@ __all__ = [
     "UnknownDevice",
     "Usage",
     "ViewOp",
+    "Walk",
     "arrange",
     "buffer_of",
     "capture",

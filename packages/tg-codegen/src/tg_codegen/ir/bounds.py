@@ -43,18 +43,25 @@ class Bounds:
             return found
         if not (dtypes.is_int(u.dtype) or dtypes.is_bool(u.dtype)):
             raise TypeError(f"bounds: {u!r} is not an integer")
-        for node in toposort((u,), lambda n: [s for s in _operands(n) if s not in self._known]):
+        for node in toposort((u,), lambda n: [s for s in self.operands(n) if s not in self._known]):
             low, high = dtype_bounds(node)
-            own = _own(node, [self._known[s] for s in _operands(node)])
+            own = self.own(node, [self._known[s] for s in self.operands(node)])
             self._known[node] = own if own is not None and low <= own[0] and own[1] <= high else (low, high)
         return self._known[u]
 
     def wraps(self, u: UOp) -> bool:
         """Whether the mathematical value, as far as it is known, can lie outside of what the node's dtype holds."""
-        operands = _operands(u)
-        own = _own(u, [self(s) for s in operands])
+        own = self.own(u, [self(s) for s in self.operands(u)])
         low, high = dtype_bounds(u)
         return own is not None and not low <= own[0] <= own[1] <= high
+
+    def operands(self, u: UOp) -> tuple[UOp, ...]:
+        """The operands whose bounds the node's bounds are computed from."""
+        return _operands(u)
+
+    def own(self, u: UOp, of: list[Interval]) -> Interval | None:
+        """The bounds of a node's mathematical value, from those of its operands; None if nothing is known of it."""
+        return _own(u, of)
 
 
 def wrapping_indices(uops: Sequence[UOp]) -> list[UOp]:
@@ -83,7 +90,6 @@ _THROUGH = frozenset({*(ON_INTEGERS - COMPARISONS - {Ops.NOT}), UOps.RANGE, *LAN
 
 
 def _operands(u: UOp) -> tuple[UOp, ...]:
-    """The operands whose bounds the node's bounds are computed from."""
     if u.op not in _THROUGH:
         return ()
     src = u.src[1:] if u.op is Ops.WHERE else u.src

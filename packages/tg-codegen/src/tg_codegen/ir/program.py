@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tg_dtype import DType
 from tg_shape import Variable, sint
 
+from .shares import Shares
 from .uop import UOp
 
 
@@ -27,13 +28,18 @@ class Estimates:
 
 @dataclass(frozen=True, slots=True)
 class BufferParam:
-    """A kernel's buffer argument: slot, element dtype, size in elements, and what is done with it."""
+    """A kernel's buffer argument: slot, element dtype, size in elements, and what is done with it.
+
+    Attributes:
+      shares: what each thread touches of the buffer (:mod:`tg_codegen.ir.shares`), where the target's are awake.
+    """
 
     slot: int
     dtype: DType
     size: int
     written: bool
     read: bool
+    shares: Shares = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,10 @@ class Renderer(ABC):
         """A renderer like this one, which keeps the order of reductions and rounds every product."""
         return self.with_target(replace(self.target, strict=True))
 
+    def awake(self, threads: int) -> Self:
+        """A renderer like this one, whose kernels are for so many threads that are awake (:attr:`Target.awake`)."""
+        return self.with_target(replace(self.target, awake=True, threads=threads))
+
     def with_target(self, target: Target) -> Self:
         """A renderer like this one, for another machine that takes the same language."""
         found = copy.copy(self)

@@ -47,6 +47,8 @@ class Target:
       max_params: most arguments of a kernel.
       scales: whether multiplying by a power of two, with one rounding, is an instruction.
       converts_words: whether integers of 64 bits become float64 in vectors.
+      awake: whether a kernel's threads are there when it begins, and wait for none of the others when it ends: then
+        they share however little work it does, and the kernel tells what each touches.
       strict: keep the order in which reductions of floats are stated, and round every product.
       matrices: instructions that multiply matrices, the best first.
       copies: how many copies of a multiplication unrolled loops may make of it: a compiler's patience, in a way.
@@ -75,6 +77,7 @@ class Target:
     copies: int = COPIES
     scratch_bytes: int = SCRATCH_BYTES
     strict: bool = False
+    awake: bool = False
     scales: bool = False
     converts_words: bool = True
     cpu: CPUCosts = field(default=CPUCosts())

@@ -103,7 +103,7 @@ class Planner(ABC):
     @property
     def threaded(self) -> bool:
         """Whether the kernel does enough work for several threads to gain."""
-        return self.target.threads > 1 and self.work >= self.target.cpu.thread_work
+        return self.target.threads > 1 and (self.target.awake or self.work >= self.target.cpu.thread_work)
 
     def enough(self, axis: Axis) -> bool:
         """Whether a loop has iterations for all threads; where shares are to be even, also about as many for each.

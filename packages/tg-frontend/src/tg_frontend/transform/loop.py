@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer
 from tg_lazy.graph.isolate import Isolated, bases_first, isolate
-from tg_runtime import Body, BranchRunner, Condition, LoopRunner, Place, Runner
+from tg_runtime import Body, BranchRunner, Condition, LoopRunner, Place, Runner, Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +68,11 @@ class Results(NamedTuple):
     ys: tuple[LazyBuffer, ...]
 
 
+def aligned(nbytes: int) -> int:
+    """As many bytes as a result takes that is followed by another one."""
+    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+
+
 class Packing:
     """Memory that all results share.
 
@@ -80,8 +85,12 @@ class Packing:
 
     def room(self, shape: tuple[int, ...], node: LazyBuffer) -> int:
         """Where a result of a shape, and of the dtype of ``node``, begins, in bytes."""
+        return self.bytes(prod(shape) * node.dtype.itemsize)
+
+    def bytes(self, nbytes: int) -> int:
+        """Where so many bytes begin."""
         offset = self.nbytes
-        self.nbytes += -(-prod(shape) * node.dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+        self.nbytes += aligned(nbytes)
         return offset
 
     def computed(self, runner: Runner, sources: Sequence[LazyBuffer]) -> LazyBuffer:
@@ -139,13 +148,14 @@ def run(
 
     packing = Packing(steps.carry_in[0].device if steps.carry_in else outputs[0].device)
     slots = length if stacked else min(length, 2)
-    rooms = [packing.room((slots, *shape_of(node)), node) for node in steps.carry_out]
+    sizes = [nbytes_of(node) if stacked else aligned(nbytes_of(node)) for node in steps.carry_out]
+    rooms = [packing.bytes(slots * size) for size in sizes]
     y_rooms = [packing.room((length, *shape_of(node)), node) for node in own_ys]
     way = (first, move, length) if stacked else (0, 1, length, 2)  # two slots in turn
     places = []
-    for node, offset, value in zip(steps.carry_in, rooms, init, strict=True):
+    for size, offset, value in zip(sizes, rooms, init, strict=True):
         before = way[0] - way[1]
-        places.append(Place(0, offset, nbytes_of(node), before, *way[1:3], 0 if stacked else 2, source(value)))
+        places.append(Place(0, offset, size, before, *way[1:3], 0 if stacked else 2, source(value)))
     # what no step uses need not be computed; that something stands in its place makes no difference
     used = {node for node, own in zip(given, part.parameters, strict=True) if own in reached}
     for node, x in zip(steps.x_in, xs, strict=True):
@@ -160,17 +170,17 @@ def run(
         )  # fmt: skip
     places += [Place(source(node)) for node in part.captured]
     places += [
-        Place(0, offset, nbytes_of(node), *way) for node, offset in zip(steps.carry_out, rooms, strict=True)
+        Place(0, offset, size, *way) for size, offset in zip(sizes, rooms, strict=True)
     ]  # fmt: skip
     places += [
         Place(0, offset, nbytes_of(node), first, move, length) for node, offset in zip(own_ys, y_rooms, strict=True)
     ]  # fmt: skip
-    runner = LoopRunner(what, packing.device, Body(part), places, length)
+    runner = LoopRunner(what, packing.device, Body(part, Walk(places, length)), places, length)
     packed = packing.computed(runner, sources)
     last = first + move * (length - 1) if stacked else (length - 1) % 2
     finals = tuple(
-        unpacked(packed, offset + last * nbytes_of(node), shape_of(node), node)
-        for node, offset in zip(steps.carry_out, rooms, strict=True)
+        unpacked(packed, offset + last * size, shape_of(node), node)
+        for node, offset, size in zip(steps.carry_out, rooms, sizes, strict=True)
     )  # fmt: skip
     stacks = tuple(
         unpacked(packed, offset, (slots, *shape_of(node)), node)

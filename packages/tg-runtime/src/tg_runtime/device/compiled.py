@@ -113,6 +113,11 @@ class Compiled:
         self.sharing: Sharing | None = None
         self.programs: dict[object, Any] = {}
 
+    @property
+    def steps_apart(self) -> int:
+        """How many threads of its graphs can go through the steps of a loop each by itself; 0 for none."""
+        return 0
+
     def synchronize(self) -> None:
         """Waits until everything that was queued on the device is done."""
 

@@ -58,12 +58,29 @@ class Place(NamedTuple):
     ring: int = 0
     outside: int = -1
 
+    @property
+    def nbytes(self) -> int:
+        """How long the slots are together; 0 if it lies in one place all the time."""
+        return self.stride * (min(self.slots, self.ring) if self.ring else self.slots)
+
     def at(self, step: int) -> tuple[int, int]:
         """The buffer in a step, and the offset there in bytes."""
         slot = self.first + self.move * step
         if not 0 <= slot < self.slots:
             return self.outside, 0
         return self.buffer, self.offset + self.stride * (slot % self.ring if self.ring else slot)
+
+
+class Walk(NamedTuple):
+    """How a loop goes through memory.
+
+    Attributes:
+      places: where each buffer of what is executed lies in each step.
+      length: how many steps there are.
+    """
+
+    places: Sequence[Place]
+    length: int
 
 
 def parts_at(
@@ -99,6 +116,8 @@ class KernelGraph(Runner, Generic[P]):
       programs: of the runners.
       vars: the variables whose values a replay takes.
       kept: the buffers that stay, which live as long as the graph.
+      apart: whether no thread of a kernel reads what another one writes, in any step: each may then go through all
+        steps of a loop without a look at the others.
 
     Raises:
       DeviceError: if an item is no kernel of such a device, or of another one than the first.
@@ -117,6 +136,7 @@ class KernelGraph(Runner, Generic[P]):
         self.num_kernels = len(self.items)
         self.vars = list(dict.fromkeys(var for runner in self.runners for var in runner.vars))
         self.kept: list[Buffer] = []
+        self.apart = False
         self._numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
 
     def admit(self, step: Runner) -> None:

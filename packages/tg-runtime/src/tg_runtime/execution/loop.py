@@ -19,10 +19,10 @@ from ..kernels.compile_ahead import compile_ahead
 from ..kernels.runner import CompiledRunner
 from ..kernels.settings import generation
 from ..memory.buffer import Buffer, buffer_of
-from ..steps.other import EmptyOp, ViewOp
 from ..steps.runner import Runner, Vars
 from ..steps.transfer import BufferCopy
-from .graph import KernelGraph, Place, is_set, parts_at
+from .apart import threads_apart
+from .graph import KernelGraph, Place, Walk, is_set, parts_at
 from .item import ExecItem
 from .lower import lower
 
@@ -38,6 +38,8 @@ class Body:
 
     Args:
       part: what it computes.
+      walk: how the loop goes through memory that alone executes it; None where something else does, too, or a condition
+        ends it.
 
     Attributes:
       inputs: the buffers that are put in: those of the parameters, of the placeholders and of the outputs.
@@ -46,7 +48,7 @@ class Body:
       height: how many loops stand within one another in that.
     """
 
-    def __init__(self, part: Isolated) -> None:
+    def __init__(self, part: Isolated, walk: Walk | None = None) -> None:
         self._schedule, values = schedule(part.outputs, private=True)
         assert not values, "a part has no variables"
         homes: dict[LazyBuffer, Storage] = {node: to for item in self._schedule for node, to in item.commits}
@@ -55,6 +57,7 @@ class Body:
         storages = [homes.get(node) or Storage(node.device, _elements(node), node.dtype) for node in nodes]
         self.inputs = [buffer_of(storage) for storage in storages]
         self._numbers = {id(buffer): number for number, buffer in enumerate(self.inputs)}
+        self._walk = walk
         self._items: list[ExecItem] = []
         self._work, self._count = (0, 0), 0
         self._inside: list[Body] = []
@@ -87,19 +90,22 @@ class Body:
         now = generation()
         if self._prepared == now:
             return
-        compile_ahead(self.sources())
-        items = []
+        rest = []
         for item in self._schedule:
-            step = lower(item)
-            if isinstance(step.prg, ViewOp):  # which follows what it is a view of
-                buffers = [buffer for buffer in step.bufs if buffer is not None]
-                step.prg(buffers, {})
-            elif not isinstance(step.prg, EmptyOp):
-                items.append(step)
+            if item.ast.op is Ops.BUFFER_VIEW:  # which follows what it is a view of
+                step = lower(item)
+                step.prg([buffer for buffer in step.bufs if buffer is not None], {})
+            elif item.ast.op is not Ops.EMPTY:
+                rest.append(item)
+        apart = 0 if self._walk is None else threads_apart(self._schedule, self.inputs, self._walk)
+        compile_ahead(self.sources(), apart)
+        items = [lower(item, apart) for item in rest]
         loops = [step.prg for step in items if isinstance(step.prg, LoopRunner)]
         for loop in loops:
             loop.prepare()
         self.graph = _condensed(items, self.inputs)
+        if self.graph is not None:
+            self.graph.apart = apart > 1
         inside = [] if self.graph is None else [body for loop in loops for body in (loop.body, *loop.body._inside)]
         self.height = max((body.height + 1 for body in inside), default=0)
         self._inside = sorted(dict.fromkeys(inside), key=lambda body: (-body.height, id(body)))

@@ -16,15 +16,19 @@ from ..telemetry.profiler import PROFILE, span
 from .item import ExecItem
 
 
-def lower(item: ScheduleItem) -> ExecItem:
+def lower(item: ScheduleItem, awake: int = 0) -> ExecItem:
     """The ExecItem of a schedule item: compiles its kernel if this process has not yet.
+
+    Args:
+      item: the step.
+      awake: how many threads are awake to share its kernel.
 
     Raises:
       CompileError: if the kernel does not compile; the message names the file that keeps its source, and a note the
         line of the user's program that it stems from.
     """
     try:
-        return lowered(item)
+        return lowered(item, awake)
     except Exception as error:
         tell_origin(error, item)
         raise
@@ -35,19 +39,19 @@ def tell_origin(error: Exception, item: ScheduleItem) -> None:
         error.add_note(f"in the step {item!r}, which stems from {item.origin}")
 
 
-def lowered(item: ScheduleItem) -> ExecItem:
+def lowered(item: ScheduleItem, awake: int = 0) -> ExecItem:
     if not PROFILE.value:
-        return _lower_item(item)
+        return _lower_item(item, awake)
     with span("lower", line=str(item.origin)):
-        return _lower_item(item)
+        return _lower_item(item, awake)
 
 
-def _lower_item(item: ScheduleItem) -> ExecItem:
+def _lower_item(item: ScheduleItem, awake: int) -> ExecItem:
     ast, origin = item.ast, item.origin
     bufs = [buffer_of(storage) for storage in item.bufs]
     device = bufs[0].device
     if ast.op is Ops.SINK:
-        return ExecItem(get_runner(Device[device], ast), bufs, origin)
+        return ExecItem(get_runner(Device[device], ast, awake), bufs, origin)
     if ast.op is Ops.COPY:
         return ExecItem(_copy_runner(bufs[0], bufs[1]), bufs, origin)
     if ast.op is Ops.BUFFER_VIEW:

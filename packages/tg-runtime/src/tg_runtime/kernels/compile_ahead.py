@@ -31,22 +31,26 @@ _TURN_S = 0.0002
 """How long a thread waits that comes back from native code, before whoever runs Python has to let it."""
 
 
-def compile_ahead(work: Iterable[tuple[Compiled, LazyOp]]) -> None:
+def compile_ahead(work: Iterable[tuple[Compiled, LazyOp]], awake: int = 0) -> None:
     """Makes the runners that are missing, where there is more than one.
 
     A kernel that fails is left out: whoever asks for it gets the error. Does nothing where the order of what is printed
     (``DEBUG=3``) or measured (``BEAM``) matters.
+
+    Args:
+      work: kernels, each with its device.
+      awake: how many threads are awake to share them.
     """
     if DEBUG.value >= 3 or BEAM.value:
         return
     missing: dict[object, tuple[Compiled, LazyOp]] = {}
     for device, ast in work:
         if device.compiler is not None and not isinstance(device, Interpreted):
-            key = runner_key(ast)
+            key = runner_key(ast, awake)
             if key not in device.programs:
                 missing[device.device, key] = device, ast
     if len(missing) > 1:
-        _make(list(missing.values()))
+        _make(list(missing.values()), awake)
 
 
 @contextmanager
@@ -64,7 +68,7 @@ def _short_turns() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
+def _make(missing: list[tuple[Compiled, LazyOp]], awake: int) -> None:
     from tg_codegen.ir.uop import UOp
 
     from .generate import make_spec
@@ -102,7 +106,7 @@ def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
             for device, ast in missing:
                 try:
                     with span("render"):
-                        spec = make_spec(device, ast)
+                        spec = make_spec(device, ast, awake)
                     jobs.put((device, ast, spec))
                 except Exception:
                     break  # likewise
@@ -124,6 +128,6 @@ def _make(missing: list[tuple[Compiled, LazyOp]]) -> None:
     for compiler in {device.compiler for device, _ in missing if device.compiler is not None}:
         compiler.rest()
     for device, ast, spec, lib in done:
-        keep(device, runner_key(ast), CompiledRunner(spec, device, lib=lib, ast=ast))
+        keep(device, runner_key(ast, awake), CompiledRunner(spec, device, lib=lib, ast=ast))
     GlobalCounters.compile_time_s += time.perf_counter() - start
     GlobalCounters.compile_count += len(done)

@@ -16,13 +16,18 @@ from . import speccache
 from .settings import NOOPT
 
 
-def make_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
+def make_spec(device: Compiled, ast: LazyOp, awake: int = 0) -> ProgramSpec:
     """The rendered kernel of ``ast`` for ``device``; with its UOps only where these are to be printed (``DEBUG=6``).
+
+    Args:
+      device: where it will run.
+      ast: the kernel.
+      awake: how many threads are awake to share it (:attr:`tg_codegen.Target.awake`); 0 where they must be woken.
 
     Raises:
       DeviceError: if the device runs no kernels, or not those with such work-groups.
     """
-    renderer = renderer_of(device)
+    renderer = renderer_of(device, awake)
     on_disk = DEBUG.value < 6 and diskcache.CCACHE.value  # UOps are not kept on disk
     key = _key(renderer, ast) if on_disk else None
     spec = None if key is None else _kept(key)
@@ -45,23 +50,24 @@ def without_uops(spec: ProgramSpec) -> ProgramSpec:
     return spec if DEBUG.value >= 6 else replace(spec, uops=())
 
 
-def forget_spec(device: Compiled, ast: LazyOp) -> bool:
+def forget_spec(device: Compiled, ast: LazyOp, awake: int = 0) -> bool:
     """Drops the kernel of ``ast`` from the disk, for one that does not compile; whether there was one."""
-    key = _key(renderer_of(device), ast)
+    key = _key(renderer_of(device, awake), ast)
     known = diskcache.get("kernel", key) is not None
     diskcache.delete("kernel", key)
     return known
 
 
-def renderer_of(device: Compiled) -> Renderer:
-    """The renderer of a device, as strict as ``STRICT`` says.
+def renderer_of(device: Compiled, awake: int = 0) -> Renderer:
+    """The renderer of a device, as strict as ``STRICT`` says; for kernels of threads that are ``awake``, if there are.
 
     Raises:
       DeviceError: if the device runs no kernels.
     """
     if device.renderer is None:
         raise DeviceError(f"{device.device} holds memory only: it runs no kernels")
-    return device.renderer.strictly() if STRICT.value else device.renderer
+    renderer = device.renderer.strictly() if STRICT.value else device.renderer
+    return renderer.awake(awake) if awake else renderer
 
 
 def _key(renderer: Renderer, ast: LazyOp) -> str:

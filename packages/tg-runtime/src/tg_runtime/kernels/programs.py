@@ -27,23 +27,28 @@ CAPACITY = 1 << 14
 """Most runners that a device keeps; one that is in use elsewhere stays alive without that."""
 
 
-def runner_key(ast: LazyOp) -> tuple[object, ...]:
+def runner_key(ast: LazyOp, awake: int = 0) -> tuple[object, ...]:
     """What distinguishes the runners of one device. ASTs are interned, so identity stands for their digest."""
-    return ast, generation()
+    return ast, awake, generation()
 
 
-def get_runner(device: Compiled, ast: LazyOp) -> Runner:
+def get_runner(device: Compiled, ast: LazyOp, awake: int = 0) -> Runner:
     """The runner of ``ast`` on ``device``: made once for each AST and setting of ``NOOPT``, ``BEAM`` and ``STRICT``.
+
+    Args:
+      device: where it will run.
+      ast: the kernel.
+      awake: how many threads are awake to share it, however little work it is; 0 where they must be woken.
 
     Raises:
       CompileError: if the device's compiler rejects the kernel.
       DeviceError: if the device runs no kernels.
     """
-    key = runner_key(ast)
+    key = runner_key(ast, awake)
     found: Runner | None = device.programs.get(key)
     if found is None:
         start = time.perf_counter()
-        found = _make_runner(device, ast)
+        found = _make_runner(device, ast, awake)
         keep(device, key, found)
         GlobalCounters.compile_time_s += time.perf_counter() - start
         GlobalCounters.compile_count += 1
@@ -63,22 +68,24 @@ def _searched(ast: LazyOp) -> bool:
     return bool(BEAM.value) and not NOOPT.value and not any(isinstance(arg.dtype, ImageDType) for arg in ast.arg)
 
 
-def get_spec(device: Compiled, ast: LazyOp) -> ProgramSpec:
+def get_spec(device: Compiled, ast: LazyOp, awake: int = 0) -> ProgramSpec:
     """The rendered kernel of ``ast``: what a search finds if the settings ask for one, else what the heuristic plans.
+
+    Kernels whose threads are ``awake`` are not searched.
 
     Raises:
       DeviceError: if the device runs no kernels, or not those with such work-groups.
     """
     from .generate import make_spec, renderer_of, without_uops
 
-    if not _searched(ast):
-        return make_spec(device, ast)
+    if awake or not _searched(ast):
+        return make_spec(device, ast, awake)
     from .beam import search
 
     return without_uops(search(device, renderer_of(device), ast, BEAM.value))
 
 
-def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
+def _make_runner(device: Compiled, ast: LazyOp, awake: int) -> Runner:
     if DEBUG.value >= 5:
         print(ast.render())
     if isinstance(device, Interpreted):
@@ -87,7 +94,7 @@ def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
     from .generate import forget_spec, make_spec
 
     with span("render"):
-        spec = get_spec(device, ast)
+        spec = get_spec(device, ast, awake)
     if DEBUG.value >= 3:
         print(f"{spec.name}: actions: {', '.join(spec.actions) or 'none'}")
     if DEBUG.value >= 6:
@@ -96,6 +103,6 @@ def _make_runner(device: Compiled, ast: LazyOp) -> Runner:
         return CompiledRunner(spec, device, ast=ast)
     except CompileError:
         # the kernel may be from the disk, and damaged
-        if not forget_spec(device, ast) or (again := make_spec(device, ast)).src == spec.src:
+        if not forget_spec(device, ast, awake) or (again := make_spec(device, ast, awake)).src == spec.src:
             raise
         return CompiledRunner(again, device, ast=ast)

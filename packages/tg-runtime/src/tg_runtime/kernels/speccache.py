@@ -13,7 +13,7 @@ import tg_codegen
 import tg_dtype
 import tg_lazy
 import tg_shape
-from tg_codegen import BufferParam, Estimates, ProgramSpec
+from tg_codegen import BufferParam, Estimates, ProgramSpec, Shares
 from tg_dtype import dtypes
 from tg_shape import Variable, dumps, loads
 
@@ -48,7 +48,9 @@ def dump(spec: ProgramSpec) -> bytes | None:
         groups, work, variables = ("\t".join(map(dumps, many)) for many in (spec.global_size, costs, spec.vars))
     except ValueError:
         return None
-    buffers = " ".join(f"{b.slot},{b.size},{b.written:d},{b.read:d},{b.dtype.name}" for b in spec.buffers)
+    buffers = " ".join(
+        f"{b.slot},{b.size},{b.written:d},{b.read:d},{_dump_shares(b.shares)},{b.dtype.name}" for b in spec.buffers
+    )
     lines = [
         spec.name,
         groups,
@@ -79,8 +81,12 @@ def load(data: bytes) -> ProgramSpec:
         raise ValueError(f"a kernel of {len(g)} and {len(i)} dimensions")
     parameters = []
     for text in buffers.split(" ") if buffers else ():
-        slot, size, written, read, dtype = text.split(",", 4)  # the name of an image has commas
-        parameters.append(BufferParam(int(slot), dtypes.from_name(dtype), int(size), written == "1", read == "1"))
+        slot, size, written, read, shares, dtype = text.split(",", 5)  # the name of an image has commas
+        parameters.append(
+            BufferParam(
+                int(slot), dtypes.from_name(dtype), int(size), written == "1", read == "1", _load_shares(shares)
+            )
+        )
     return ProgramSpec(
         name=name,
         src=src,
@@ -93,6 +99,18 @@ def load(data: bytes) -> ProgramSpec:
         estimates=Estimates(flops, lds, mem),
         actions=tuple(actions.split("\t")) if actions else (),
     )
+
+
+def _dump_shares(shares: Shares) -> str:
+    return ";".join("" if share is None else f"{share[0]}:{share[1]}" for share in shares)
+
+
+def _load_shares(text: str) -> Shares:
+    shares: list[tuple[int, int] | None] = []
+    for share in text.split(";") if text else ():
+        begin, _, end = share.partition(":")
+        shares.append((int(begin), int(end)) if share else None)
+    return tuple(shares)
 
 
 def _variable(text: str) -> Variable:

@@ -25,6 +25,7 @@ from ...host.tools import c_compiler
 from ...memory.arena import SharedAllocator
 from ...memory.host import HostAllocator, physical_memory
 from .graph import CPUGraph
+from .pool import pool
 from .program import CPUProgram
 
 _QEMU = "QEMU"
@@ -70,6 +71,11 @@ class CPUDevice(Compiled):
             super().__init__(device, SharedAllocator(device, machine.arena), renderer, compiler, program)
             return
         super().__init__(device, _allocator(device), renderer, compiler, CPUProgram, CPUGraph)
+
+    @property
+    def steps_apart(self) -> int:
+        """All threads, where native code walks the steps."""
+        return core_count() if self.graph is not None and pool() is not None else 0
 
     @classmethod
     def renderers(cls) -> Mapping[str, str | None]:

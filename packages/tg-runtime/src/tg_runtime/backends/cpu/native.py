@@ -5,7 +5,8 @@ of a launch: a table of :data:`ENTRY_WORDS` words a launch goes in, and threads 
 
 Tables and arrays are little-endian 64-bit words:
 
-- a launch: address of the thunk, address of the kernel, address of its arguments, number of threads;
+- a launch: address of the thunk, address of the kernel, address of its arguments, number of threads, and in the upper
+  half of that word the number of the first one;
 - arguments: one word each, buffer addresses first;
 - a patch: index into the arguments, index into the values, and what is added to the value;
 - a replay: address of the launches, their number, address of the arguments, address of the patches, their number,
@@ -14,7 +15,8 @@ Tables and arrays are little-endian 64-bit words:
   by how many slots it moves in a step, how many there are, a mask of the slot's number, and the address where there is
   no such slot;
 - a loop that is a launch of another table: address of the word that holds the pool's address, address of the replay,
-  address of the moves, their number, the number of steps, and the address of the homes;
+  address of the moves, their number, the address of the homes, the first step, and the one after the last; one such
+  after the other for each thread of the launch, which goes through the steps by itself;
 - a home, by which a move follows from the arguments of such a launch: the index of the argument that its address
   begins at, what is added to that, and the index of the address where there is no slot (all ones where that is never).
 
@@ -33,6 +35,7 @@ import sys
 ENTRY_WORDS = 4
 PATCH_WORDS = 3
 MOVE_WORDS = 7
+LOOP_WORDS = 7
 POOL_BYTES = 512
 # offsets in the pool's block, one cache line for each thing that different cores write
 STATE, JOB, DONE, WAITING, SLEEPERS, STOP, BUSY, WORKERS, SPIN = 0, 64, 128, 132, 192, 196, 256, 320, 324
@@ -206,21 +209,23 @@ leave:
   ret ptr null
 }
 
-define private void @alone(ptr %thunk, ptr %kernel, ptr %args, i32 %threads) nounwind {
+define private void @alone(ptr %thunk, ptr %kernel, ptr %args, i32 %first, i32 %threads) nounwind {
 entry:
+  %end.core = add i32 %first, %threads
   br label %loop
 loop:
-  %core = phi i32 [ 0, %entry ], [ %core.next, %loop ]
+  %core = phi i32 [ %first, %entry ], [ %core.next, %loop ]
   call void %thunk(ptr %kernel, ptr %args, i32 %core)
   %core.next = add i32 %core, 1
-  %more = icmp ult i32 %core.next, %threads
+  %more = icmp ult i32 %core.next, %end.core
   br i1 %more, label %loop, label %end
 end:
   ret void
 }
 
-define private void @launch(ptr %pool, ptr %thunk, ptr %kernel, ptr %args, i32 %threads) nounwind {
+define private void @launch(ptr %pool, ptr %thunk, ptr %kernel, ptr %args, i64 %which) nounwind {
 entry:
+  %threads = trunc i64 %which to i32
   %workers.p = getelementptr i8, ptr %pool, i64 320
   %busy.p = getelementptr i8, ptr %pool, i64 256
   %single = icmp ule i32 %threads, 1
@@ -234,7 +239,9 @@ enter:
   %mine = extractvalue { i32, i1 } %pair, 1
   br i1 %mine, label %post, label %serial
 serial:
-  call void @alone(ptr %thunk, ptr %kernel, ptr %args, i32 %threads)
+  %which.high = lshr i64 %which, 32
+  %first = trunc i64 %which.high to i32
+  call void @alone(ptr %thunk, ptr %kernel, ptr %args, i32 %first, i32 %threads)
   ret void
 post:
   %thunk.p = getelementptr i8, ptr %pool, i64 64
@@ -307,9 +314,8 @@ loop:
   %thunk = load ptr, ptr %entry.p
   %kernel = load ptr, ptr %kernel.p
   %args = load ptr, ptr %args.p
-  %threads64 = load i64, ptr %threads.p
-  %threads = trunc i64 %threads64 to i32
-  call void @launch(ptr %pool, ptr %thunk, ptr %kernel, ptr %args, i32 %threads)
+  %which = load i64, ptr %threads.p
+  call void @launch(ptr %pool, ptr %thunk, ptr %kernel, ptr %args, i64 %which)
   %i.next = add i64 %i, 1
   %more = icmp ult i64 %i.next, %count
   br i1 %more, label %loop, label %end
@@ -413,20 +419,24 @@ end:
   ret i64 %done
 }
 
-; A loop as a launch: its buffers are the arguments, its steps those of ``repeat``.
-define void @loop(ptr %what, ptr %args, i32 %core) nounwind {
+; A loop as a launch: its buffers are the arguments, its steps those of ``repeat``. Each thread has a loop of its own.
+define void @loop(ptr %loops, ptr %args, i32 %core) nounwind {
 entry:
+  %number = zext i32 %core to i64
+  %what = getelementptr [7 x i64], ptr %loops, i64 %number
   %call.p = getelementptr i64, ptr %what, i64 1
   %moves.p = getelementptr i64, ptr %what, i64 2
   %count.p = getelementptr i64, ptr %what, i64 3
-  %steps.p = getelementptr i64, ptr %what, i64 4
-  %homes.p = getelementptr i64, ptr %what, i64 5
+  %homes.p = getelementptr i64, ptr %what, i64 4
+  %start.p = getelementptr i64, ptr %what, i64 5
+  %stop.p = getelementptr i64, ptr %what, i64 6
   %pool.p = load ptr, ptr %what
   %pool = load ptr, ptr %pool.p
   %call = load ptr, ptr %call.p
   %moves = load ptr, ptr %moves.p
   %count = load i64, ptr %count.p
-  %steps = load i64, ptr %steps.p
+  %start = load i64, ptr %start.p
+  %stop = load i64, ptr %stop.p
   %homes = load ptr, ptr %homes.p
   br label %look
 look:
@@ -437,10 +447,10 @@ put:
   %home.p = getelementptr [3 x i64], ptr %homes, i64 %i
   %offset.p = getelementptr i64, ptr %home.p, i64 1
   %other.p = getelementptr i64, ptr %home.p, i64 2
-  %number = load i64, ptr %home.p
+  %argument = load i64, ptr %home.p
   %offset = load i64, ptr %offset.p
   %other = load i64, ptr %other.p
-  %arg.p = getelementptr i64, ptr %args, i64 %number
+  %arg.p = getelementptr i64, ptr %args, i64 %argument
   %arg = load i64, ptr %arg.p
   %address = add i64 %arg, %offset
   %move.p = getelementptr [7 x i64], ptr %moves, i64 %i
@@ -457,7 +467,7 @@ next:
   %i.next = add i64 %i, 1
   br label %look
 run:
-  call i64 @repeat(ptr %pool, ptr %call, ptr %moves, i64 %count, i64 0, i64 %steps, ptr null)
+  call i64 @repeat(ptr %pool, ptr %call, ptr %moves, i64 %count, i64 %start, i64 %stop, ptr null)
   ret void
 }
 

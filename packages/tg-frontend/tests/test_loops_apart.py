@@ -1,0 +1,237 @@
+"""Loops that threads go through each by itself: which are, and that their values are those of threads that meet.
+
+What is computed is compared to the last bit with the same loops whose threads wait for one another after each kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tg_frontend import Tensor, scan, vmap
+from tg_runtime import Body, Device
+from tg_runtime.execution import loop
+from tg_runtime.execution.apart import threads_apart
+
+STEPS = 300
+SEVERAL = Device["CPU"].steps_apart > 1
+"""Whether this machine has threads that may stay apart."""
+Array = Any
+Step = Callable[[Any, Any], tuple[Any, Any]]
+
+
+class Record:
+    """The bodies that are prepared, and whether threads may stay apart in them.
+
+    Attributes:
+      apart: for each body, what was decided.
+      allowed: whether it may be decided that they do.
+    """
+
+    def __init__(self) -> None:
+        self.apart: list[bool] = []
+        self.allowed = True
+        self._decide = threads_apart
+
+    def decide(self, *args: Any) -> int:
+        found = self._decide(*args) if self.allowed else 0
+        self.apart.append(found > 1)
+        return found
+
+
+@pytest.fixture
+def record(monkeypatch: pytest.MonkeyPatch) -> Record:
+    made = Record()
+    monkeypatch.setattr(loop, "threads_apart", made.decide)
+    return made
+
+
+def random(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def both(record: Record, compute: Callable[..., Any], *arrays: Array) -> list[bool]:
+    """Computes with threads apart where they may be, and with threads that meet; whether bodies stayed apart."""
+    found, decided = [], []
+    for allowed in (True, False):
+        record.allowed, record.apart = allowed, []
+        results = compute(*(Tensor(array, device="CPU").realize() for array in arrays))
+        found.append([result.numpy() for result in results])
+        decided.append(record.apart)
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not any(decided[1])
+    return decided[0]
+
+
+def average(mean: Any, x: Any) -> tuple[Any, Any]:
+    return (mean * 0.9 + x * 0.1,) * 2
+
+
+def swapped(state: Any, x: Any) -> tuple[Any, Any]:
+    """Two values that change places, one of another dtype, and what is kept of both."""
+    a, b = state
+    return (b.cast("float32") * 0.5 + x, a.cast("float64")), a * b.cast("float32")
+
+
+def rows(hidden: Any, x: Any) -> tuple[Any, Any]:
+    return (hidden * 0.5 + (x * hidden).sum(-1, keepdim=True) * 0.01,) * 2
+
+
+def rolled(state: Any, x: Any) -> tuple[Any, Any]:
+    return (state.roll(1, 0) * 0.9 + x,) * 2
+
+
+def totalled(state: Any, x: Any) -> tuple[Any, Any]:
+    return (state * 0.9 + x - state.mean() * 0.5,) * 2
+
+
+def turned(state: Any, x: Any) -> tuple[Any, Any]:
+    return (state.flip(0) * 0.9 + x,) * 2
+
+
+def far(state: Any, x: Any) -> tuple[Any, Any]:
+    """What a step keeps is read by none; what it carries crosses over."""
+    return state.flip(0) * 0.5 + x, state * x
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("lanes", [1501, 2048, 4099])
+def test_elements_that_stay_in_their_lane(lanes: int, reverse: bool, record: Record) -> None:
+    def compute(start: Tensor, x: Tensor) -> Sequence[Tensor]:
+        return scan(average, start, x, reverse=reverse)
+
+    decided = both(record, compute, random(lanes), random(STEPS, lanes, seed=1))
+    assert decided == [SEVERAL]
+
+
+def test_values_are_those_of_numpy(record: Record) -> None:
+    lanes = 2003
+    start, x = random(lanes), random(STEPS, lanes, seed=1)
+    last, means = scan(average, Tensor(start, device="CPU"), Tensor(x, device="CPU"))
+    want, mean = [], start
+    for part in x:
+        mean = mean * np.float32(0.9) + part * np.float32(0.1)
+        want.append(mean)
+    np.testing.assert_allclose(means.numpy(), np.array(want), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(last.numpy(), mean, rtol=1e-5, atol=1e-6)
+    assert record.apart == [SEVERAL]
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 301])
+def test_any_number_of_steps(length: int, record: Record) -> None:
+    lanes = 30011
+    decided = both(record, lambda start, x: scan(average, start, x), random(lanes), random(length, lanes, seed=1))
+    assert decided == [SEVERAL and length > 1]
+
+
+def test_several_carried_values(record: Record) -> None:
+    lanes = 1999
+
+    def compute(a: Tensor, b: Tensor, x: Tensor) -> Sequence[Tensor]:
+        (one, other), kept = scan(swapped, (a, b.cast("float64")), x)
+        return one, other, kept
+
+    decided = both(record, compute, random(lanes), random(lanes, seed=2), random(STEPS, lanes, seed=1))
+    assert decided == [SEVERAL]
+
+
+def test_rows_that_stay_rows(record: Record) -> None:
+    decided = both(record, lambda h, x: scan(rows, h, x), random(67, 53), random(STEPS, 67, 53, seed=1))
+    assert decided == [SEVERAL]
+    width = 61
+    decided = both(
+        record, lambda h, x, w: scan(lambda h, x: ((h @ w + x).tanh(),) * 2, h, x),
+        random(29, width), random(STEPS, 29, width, seed=1), random(width, width, seed=2) / 8,
+    )  # fmt: skip
+    assert decided == [SEVERAL]
+
+
+@pytest.mark.parametrize("step", [rolled, totalled, turned, far], ids=lambda step: step.__name__)
+def test_what_crosses_over_is_waited_for(step: Step, record: Record) -> None:
+    lanes = 3001
+    start, x = random(lanes), random(STEPS, lanes, seed=1)
+    assert both(record, lambda start, x: scan(step, start, x), start, x) == [False]
+
+
+def test_gradients(record: Record) -> None:
+    def compute(start: Tensor, x: Tensor, factor: Tensor) -> Sequence[Tensor]:
+        def step(state: Any, part: Any) -> tuple[Any, Any]:
+            new = (state * factor + part).tanh()
+            return new, new * state
+
+        given = start, x, factor
+        for tensor in given:
+            tensor.requires_grad = True
+        last, kept = scan(step, start, x)
+        found: Sequence[Tensor] = (last.sum() + (kept * kept).sum()).gradient(*given)
+        return found
+
+    lanes = 2501
+    decided = both(record, compute, random(lanes), random(60, lanes, seed=1), random(lanes, seed=2))
+    assert decided == [SEVERAL] * 2
+
+
+def test_loops_within_loops_and_many_at_once(record: Record) -> None:
+    lanes = 1601
+
+    def within(start: Tensor, x: Tensor) -> Sequence[Tensor]:
+        def outer(state: Any, parts: Any) -> tuple[Any, Any]:
+            return scan(average, state.roll(1, 0), parts)
+
+        return scan(outer, start, x)
+
+    decided = both(record, within, random(lanes), random(7, 50, lanes, seed=1))
+    assert decided == [False, SEVERAL]
+    both(
+        record, lambda start, x: [vmap(lambda one: scan(average, one, x)[0])(start)], random(3, lanes),
+        random(STEPS, lanes, seed=1),
+    )  # fmt: skip
+
+
+def test_bodies_drawn_at_random(record: Record) -> None:
+    """Steps of elementwise work on two values, now and then with one that crosses over, of any shape."""
+    rng = np.random.default_rng(7)
+    stayed = 0
+    for _ in range(8):
+        shape: tuple[int, ...] = tuple(map(int, rng.integers(30, 90, size=2)))
+        if rng.integers(2):
+            shape = (int(rng.integers(1100, 5000)),)
+        crossing = int(rng.integers(4))
+        factor, order = float(rng.uniform(0.1, 0.9)), int(rng.integers(2))
+
+        def step(
+            state: Any, x: Any, crossing: int = crossing, factor: float = factor, order: int = order
+        ) -> tuple[Any, Any]:
+            a, b = state
+            if crossing == 0:
+                a = a.flip(0)
+            new = (a * factor + x.sin(), b.maximum(x) * 0.5)
+            return new[::-1] if order else new, a - b
+
+        def compute(a: Tensor, b: Tensor, x: Tensor, step: Step = step) -> Sequence[Tensor]:
+            (one, other), kept = scan(step, (a, b), x)
+            return one, other, kept
+
+        decided = both(record, compute, random(*shape), random(*shape, seed=1), random(90, *shape, seed=2))
+        assert not (crossing == 0 and any(decided))
+        stayed += sum(decided)
+    assert stayed >= 3 or not SEVERAL
+
+
+def test_a_body_says_it_of_its_graph(record: Record) -> None:
+    made: list[Body] = []
+    before = Body.prepare
+
+    def prepare(self: Body) -> None:
+        before(self)
+        made.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Body, "prepare", prepare)
+        scan(average, Tensor(random(2003), device="CPU"), Tensor(random(STEPS, 2003), device="CPU"))[0].realize()
+    graph = made[0].graph
+    assert graph is None or graph.apart == record.apart[0]
