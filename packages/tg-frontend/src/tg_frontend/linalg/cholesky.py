@@ -9,6 +9,7 @@ from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
+from . import lanes
 from .matrices import (
     WIDTHS,
     adjoint,
@@ -29,7 +30,9 @@ from .triangular import solve_triangular, solved
 @traced_once
 def _factor(a: Tensor) -> Tensor:
     """The lower factor of (count, n, n), half of the columns after the other; only the lower triangle is read."""
-    _, n, _ = a._ints()
+    count, n, _ = a._ints()
+    if lanes.in_lanes(a):
+        return lanes.singly(lanes.factor(lanes.grouped(lower(a)).contiguous()), count)
     wide = WIDTHS[0] if n > WIDTHS[0] else WIDTHS[1]
     length = n if n <= wide else -(-n // wide) * wide
     a = (bordered(lower(a), length) if length > n else lower(a)).contiguous()

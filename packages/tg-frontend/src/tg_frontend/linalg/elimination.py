@@ -8,9 +8,10 @@ from tg_dtype import dtypes
 
 from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
-from ..transform.scan import scan
+from ..transform.traced_once import traced_once
+from .lanes import eliminated, grouped, in_lanes, singly, substituted
 from .matrices import adjoint, check_matrix, diagonal_of, eye, flat, lower, numbers, unflat, upper
-from .pivoting import factored, with_rows
+from .pivoting import factored, order_after, pivots_of, with_rows
 from .triangular import solved, together
 
 
@@ -36,13 +37,26 @@ class LUFactor(NamedTuple):
     pivots: Tensor
 
 
+@traced_once
+def _solved_in_lanes(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """The solution of a @ x = b, and the pivots: elimination takes the right sides along."""
+    count, n, _ = a._ints()
+    both, _ = eliminated(Tensor.cat(grouped(a), grouped(b), dim=2).contiguous(), n)
+    x = substituted(both[:, :, :n], both[:, :, n:].contiguous(), True, False)
+    return singly(x, count), diagonal_of(singly(both[:, :, :n], count)).contiguous()
+
+
 class _Solve(Function):
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        both, order, _ = factored(a)
-        x = solved(both, solved(both, with_rows(b, order), False, unit=True), True)
+        if in_lanes(a) and in_lanes(b):
+            x, pivots = _solved_in_lanes(a, b)
+        else:
+            both, order, _ = factored(a)
+            x = solved(both, solved(both, with_rows(b, order), False, unit=True), True)
+            pivots = diagonal_of(both)
         ctx.save_for_backward(a, x)
-        return x, diagonal_of(both)
+        return x, pivots
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
@@ -120,18 +134,34 @@ def inverse_with_pivots(a: Tensor) -> tuple[Tensor, Tensor]:
     return unflat(inverse, a), pivots.reshape(a.shape[:-1])
 
 
+def _turned(exchanged: Tensor, like: Tensor) -> Tensor:
+    """1 for each matrix (count,) of which an even number of rows was exchanged with others, -1 for the rest."""
+    swaps = (exchanged != numbers(exchanged._ints()[1], like)).sum(1)
+    return (1 - 2 * (swaps % 2)).cast(like.dtype)
+
+
+@traced_once
+def _sign_and_logarithm(a: Tensor) -> tuple[Tensor, Tensor]:
+    """The signs of the determinants of (count, n, n), and the logarithms of their magnitudes."""
+    pivots, exchanged = pivots_of(a)
+    return pivots.sgn().prod(1) * _turned(exchanged, a), pivots.abs().log().sum(1)
+
+
+@traced_once
+def _determinant(a: Tensor) -> Tensor:
+    """The determinants of (count, n, n)."""
+    pivots, exchanged = pivots_of(a)
+    return pivots.prod(1) * _turned(exchanged, a)
+
+
 class _Slogdet(Function):
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor) -> tuple[Tensor, Tensor]:
-        both, _, exchanged = factored(a)
-        diagonal = diagonal_of(both)
-        swaps = (exchanged != numbers(exchanged._ints()[1], a)).sum(1)
-        turned = 1 - 2 * (swaps % 2)
+        sign, logarithm = _sign_and_logarithm(a)
         ctx.save_for_backward(a)
-        sign = diagonal.sgn().prod(1) * turned.cast(a.dtype)
         if a.is_complex():
             ctx.save_for_backward(a, sign)
-        return sign, diagonal.abs().log().sum(1)
+        return sign, logarithm
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
@@ -165,11 +195,8 @@ def slogdet(a: Tensor) -> Slogdet:
 class _Det(Function):
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor) -> Tensor:
-        both, _, exchanged = factored(a)
-        swaps = (exchanged != numbers(exchanged._ints()[1], a)).sum(1)
-        out = diagonal_of(both).prod(1) * (1 - 2 * (swaps % 2)).cast(a.dtype)
         ctx.save_for_backward(a)
-        return out
+        return _determinant(a)
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
@@ -286,24 +313,6 @@ def lu_factor(a: Tensor, *, pivot: bool = True) -> LUFactor:
     return LUFactor(unflat(both, a), (exchanged + 1).reshape((*a.shape[:-2], exchanged.shape[-1])))
 
 
-def _ordered(pivots: Tensor, m: int) -> Tensor:
-    """Which of m rows each row was before exchanges (count, k), from 1, were carried out: shape (count, m)."""
-    count, k = pivots._ints()
-    rows = numbers(m, pivots)
-
-    def step(order: Tensor, part: Any) -> tuple[Tensor, None]:
-        k, best = part
-        best = best.unsqueeze(1)
-        source = (rows == k).where(best, (rows == best).where(k.reshape((1, 1)), rows))
-        return order.gather(1, source), None
-
-    start = rows.reshape((1, m)).expand(count, m).contiguous()
-    if not k or not count:
-        return start
-    found: Tensor = scan(step, start, (rows[:k], (pivots - 1).transpose(0, 1)))[0]
-    return found
-
-
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> LU:  # fmt: skip
@@ -339,7 +348,7 @@ def lu_unpack(
     permuted = left = right = Tensor.zeros(0, dtype=LU_data.dtype, device=LU_data.device)
     if unpack_pivots:
         count = flat(LU_data)._ints()[0]
-        order = _ordered(LU_pivots.cast(dtypes.int32).reshape((count, least)), m)
+        order = order_after(LU_pivots.cast(dtypes.int32).reshape((count, least)) - 1, m)
         placed = order.reshape((count, 1, m)) == numbers(m, LU_data).reshape((1, m, 1))
         permuted = placed.cast(LU_data.dtype).reshape((*LU_data.shape[:-2], m, m))
     if unpack_data:
@@ -386,7 +395,7 @@ def lu_solve(
     count, n = many._ints()[:2]
     if 0 in right._ints():
         return b * 1
-    order = _ordered(pivots.cast(dtypes.int32).reshape((count, n)), n)
+    order = order_after(pivots.cast(dtypes.int32).reshape((count, n)) - 1, n)
     if not adjoint:
         half = solved(many, with_rows(right, order), False, unit=True)
         return unflat(solved(many, half, True), b)

@@ -10,7 +10,8 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
-from .matrices import WIDTHS, column, narrower, numbers
+from .lanes import eliminated, grouped, in_lanes, magnitude, singly
+from .matrices import WIDTHS, column, diagonal_of, narrower, numbers
 from .triangular import substituted
 
 _HALVES = 512
@@ -34,6 +35,10 @@ def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         order = numbers(m, a).reshape((1, -1)).expand(count, m).contiguous()
         return a, order, Tensor.zeros(count, min(m, n), dtype=dtypes.int32, device=a.device)
     least = min(m, n)
+    if in_lanes(a):
+        both, best = eliminated(grouped(a).contiguous(), least)
+        exchanged = singly(best.unsqueeze(2), count).squeeze(2).contiguous()
+        return singly(both, count), order_after(exchanged, m), exchanged
     if least <= _HALVES:
         return _blocks_in_turn(a)
     half = -(-least // (2 * WIDTHS[0])) * WIDTHS[0]
@@ -46,6 +51,16 @@ def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     both = Tensor.cat(Tensor.cat(left[:, :half], top, dim=2), below, dim=1)
     order = Tensor.cat(order[:, :half], order[:, half:].gather(1, moved), dim=1)
     return both, order, Tensor.cat(exchanged, later + half, dim=1)
+
+
+def pivots_of(a: Tensor) -> tuple[Tensor, Tensor]:
+    """The pivots of (count, m, n), and for each the row that was exchanged with it, both (count, min(m, n))."""
+    count, m, n = a._ints()
+    if not in_lanes(a):
+        both, _, exchanged = factored(a)
+        return diagonal_of(both), exchanged
+    both, best = eliminated(grouped(a).contiguous(), min(m, n))
+    return diagonal_of(singly(both, count)), singly(best.unsqueeze(2), count).squeeze(2)
 
 
 def _blocks_in_turn(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -122,7 +137,7 @@ def _eliminated_in_turn(
         rest, place = state
         k = i + first
         here = column(rest, i)
-        size = (place >= k).where(_size(here), -1)
+        size = (place >= k).where(magnitude(here), -1)
         greatest = (size == size.max(1, keepdim=True)) | (size != size)
         earliest = greatest.where(place, m).min(1, keepdim=True)  # of those that are equal, as LAPACK has it
         best = (k < pivots).where(earliest, k)
@@ -139,9 +154,22 @@ def _eliminated_in_turn(
     return rest, place, best.transpose(0, 1)
 
 
-def _size(x: Tensor) -> Tensor:
-    """What LAPACK takes the greatest of for a pivot: of complex elements the sum of both parts' magnitudes."""
-    return x.real.abs() + x.imag.abs() if x.is_complex() else x.abs()
+def order_after(exchanged: Tensor, m: int) -> Tensor:
+    """Which of m rows each row was before rows (count, k) were exchanged in turn: shape (count, m)."""
+    count, k = exchanged._ints()
+    rows = numbers(m, exchanged)
+
+    def step(order: Tensor, part: Any) -> tuple[Tensor, None]:
+        k, best = part
+        best = best.unsqueeze(1)
+        source = (rows == k).where(best, (rows == best).where(k.reshape((1, 1)), rows))
+        return order.gather(1, source), None
+
+    start = rows.reshape((1, m)).expand(count, m).contiguous()
+    if not k or not count:
+        return start
+    found: Tensor = scan(step, start, (rows[:k], exchanged.transpose(0, 1)))[0]
+    return found
 
 
 def with_rows(x: Tensor, at: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.scan import scan
 from ..transform.traced_once import traced_once
+from . import lanes
 from .matrices import (
     WIDTHS,
     adjoint,
@@ -31,7 +32,12 @@ def substituted(a: Tensor, b: Tensor, is_upper: bool, unit: bool) -> Tensor:
 
     One block of rows after the other: what is known of the solution goes into what follows by a product of matrices.
     """
-    return b if 0 in (*a._ints(), *b._ints()) else _blocks_in_turn(a, b, is_upper, unit, WIDTHS)
+    if 0 in (*a._ints(), *b._ints()):
+        return b
+    if lanes.in_lanes(a) and lanes.in_lanes(b):
+        x = lanes.substituted(lanes.grouped(a), lanes.grouped(b).contiguous(), is_upper, unit)
+        return lanes.singly(x, b._ints()[0])
+    return _blocks_in_turn(a, b, is_upper, unit, WIDTHS)
 
 
 def _blocks_in_turn(a: Tensor, b: Tensor, is_upper: bool, unit: bool, widths: Sequence[int]) -> Tensor:
