@@ -184,6 +184,25 @@ def test_columns_and_back() -> None:
     _slopes(lambda y: F.fold(y, (7, 6), *arguments), y)
 
 
+@pytest.mark.parametrize("stride", [1, 2, 3, 5])
+@pytest.mark.parametrize("dilation", [1, 2, 3])
+def test_windows_are_added_where_their_elements_came_from(stride: int, dilation: int) -> None:
+    """fold, and the gradients of unfold and fold, beside sums over every element of every window."""
+    for kernel, padding in ((1, 0), (2, 0), (3, 2), (4, 1)):
+        size, arguments = (14, 13), ((kernel, 2), (dilation, 1), (padding, 0), (stride, 2))
+        places = np.arange(1.0, 1 + size[0] * size[1], dtype=np.float32).reshape(1, 1, *size)  # 0 where padded
+        columns = F.unfold(Tensor(places), *arguments).numpy().astype(int)[0]
+        y = draw(1, *columns.shape)
+        want = np.bincount(columns.ravel(), y.ravel(), size[0] * size[1] + 1)[1:].reshape(1, 1, *size)
+        np.testing.assert_allclose(F.fold(Tensor(y), size, *arguments).numpy(), want, rtol=1e-5, atol=1e-5)
+        x = Tensor(draw(1, 1, *size), requires_grad=True)
+        slope = (F.unfold(x, *arguments) * Tensor(y)).sum().gradient(x)[0]
+        np.testing.assert_allclose(slope.numpy(), want, rtol=1e-5, atol=1e-5)
+        other, into = draw(1, 1, *size), Tensor(y, requires_grad=True)
+        slope = (F.fold(into, size, *arguments) * Tensor(other)).sum().gradient(into)[0]
+        same(slope, np.append(0.0, other)[columns][None])
+
+
 def test_statistics_that_are_given_or_follow() -> None:
     x, w, b = draw(4, 3, 5), draw(3), draw(3)
     mean, var = draw(3), np.abs(draw(3)) + 0.5

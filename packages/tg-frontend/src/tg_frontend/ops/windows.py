@@ -112,6 +112,81 @@ def joined(x: M, spatial: tuple[sint, ...], stride: Ints, dilation: Ints) -> M:
     return framed(x, tuple((0, i - c * s) for i, c, s in zip(spatial, counts, stride, strict=True)))
 
 
+def overlapped(
+    x: LazyBuffer, spatial: tuple[sint, ...], begin: Ints, stride: Ints, dilation: Ints
+) -> LazyBuffer:
+    """The sum of windows at their places: shape (…, *counts, *kernel) gives (…, *spatial), one axis after the other.
+
+    What is wanted begins ``begin`` elements after the first window does, along each axis.
+
+    Element ``j`` of a window is ``j * dilation // stride`` strides from where it begins. All elements that are as many
+    strides away lie between two others of their row, so that they are one summand.
+    """
+    n, size = len(stride), len(x.shape)
+    first = size - 2 * n
+    pairs = interleave(tuple(range(first + n, size)), tuple(range(first, first + n)))
+    x = x.permute((*range(first), *pairs))
+    for at, (length, skipped, s, d) in enumerate(zip(spatial, begin, stride, dilation, strict=True), first):
+        kernel, count = int(x.shape[at]), x.shape[at + 1]
+        lead, rest = x.shape[:at], x.shape[at + 2 :]
+        order = (*range(at), at + 1, at, *range(at + 2, len(x.shape)))
+        still, none = _keep(rest), ((0, 0),) * (len(rest) + 1)
+        strides: dict[int, list[int]] = {}
+        for j in range(kernel):
+            strides.setdefault(j * d // s, []).append(j)
+        found: LazyBuffer | None = None
+        for q, js in strides.items():
+            offset, many = js[0] * d - q * s, len(js)
+            part = x.shrink((*_keep(lead), (js[0], js[-1] + 1), (0, count), *still)).permute(order)
+            part = framed(part.reshape((*lead, count, many, 1, *rest)), ((0, d - 1), *none[1:]))
+            part = framed(part.reshape((*lead, count, many * d, *rest)), ((offset, s - offset - many * d), *none[1:]))
+            part = part.reshape((*lead, count * s, *rest))
+            part = framed(part, ((q * s - skipped, length + skipped - (count + q) * s), *none[1:]))
+            found = part if found is None else found.alu(Ops.ADD, part)
+        assert found is not None
+        x = found if at == first + n - 1 or len(strides) == 1 else found.contiguous()
+    return x
+
+
+class Windows(Function):
+    """The windows of the last axes; its gradient is added where they overlap."""
+
+    __slots__ = ("dilation", "kernel", "spatial", "stride")
+
+    def __init__(self, kernel: Ints, stride: Ints, dilation: Ints) -> None:
+        self.kernel, self.stride, self.dilation = kernel, stride, dilation
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        self.spatial = x.shape[-len(self.kernel) :]
+        return windows(x, self.kernel, self.stride, self.dilation)
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        wide, begin = grad.cast(sum_acc_dtype(grad.dtype)), (0,) * len(self.kernel)
+        return (overlapped(wide, self.spatial, begin, self.stride, self.dilation).cast(grad.dtype),)
+
+
+class WindowsAdded(Function):
+    """Windows at their places, added where they overlap; its gradient is the windows of one."""
+
+    __slots__ = ("begin", "dilation", "kernel", "reach", "spatial", "stride")
+
+    def __init__(self, spatial: tuple[sint, ...], begin: Ints, stride: Ints, dilation: Ints) -> None:
+        self.spatial, self.begin, self.stride, self.dilation = spatial, begin, stride, dilation
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        n = len(self.stride)
+        counts, self.kernel = x.shape[-2 * n : -n], _ints(x.shape[-n:])
+        rows = zip(counts, self.stride, self.kernel, self.dilation, strict=True)
+        self.reach = tuple((count - 1) * s + (k - 1) * d + 1 for count, s, k, d in rows)
+        wide = x.cast(sum_acc_dtype(x.dtype))
+        return overlapped(wide, self.spatial, self.begin, self.stride, self.dilation).cast(x.dtype)
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        after = (r - b - i for r, b, i in zip(self.reach, self.begin, self.spatial, strict=True))
+        whole = framed(grad, tuple(zip(self.begin, after, strict=True)))
+        return (windows(whole, self.kernel, self.stride, self.dilation),)
+
+
 def framed(x: M, amounts: Sequence[tuple[sint, sint]]) -> M:
     """Zeros added before and after each of the last axes; elements taken away where an amount is negative."""
     lead, spatial = x.shape[: -len(amounts)], x.shape[-len(amounts) :]
@@ -297,7 +372,7 @@ def unfold(x: A, dim: int, size: sint, step: int) -> A:
         bounds = [(0, 0) if i == axis else None for i in range(x.ndim)]
         return x.shrink(bounds).reshape((*x.shape[:axis], length // step + 1, *x.shape[axis + 1 :], 0))
     order = [i for i in range(x.ndim) if i != axis]
-    moved = windows(x.permute(*order, axis), (size,), (step,), (1,))
+    moved = x.permute(*order, axis)._apply(Windows((size,), (step,), (1,)))
     back = list(range(x.ndim - 1))
     back.insert(axis, x.ndim - 1)
     return x._show_strided(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ...ops.windows import window_counts, windows
+from ...ops.windows import Windows, WindowsAdded, window_counts
 from ...tensor import Tensor
-from .arranged import conv_transpose2d
 from .sizes import numbers
 
 TYPE_CHECKING = False
@@ -46,7 +45,7 @@ def unfold(
     x = x.pad([None, None, *((p, p) for p in pads)])
     if any(isinstance(n, int) and n < 1 for n in window_counts(x.shape[2:], kernel, steps, gaps)):
         raise ValueError(f"unfold: no window of {kernel} fits into shape {x.shape}, padding included")
-    found = windows(x, kernel, steps, gaps)
+    found = x._apply(Windows(kernel, steps, gaps))
     columns = found.permute(0, 1, 4, 5, 2, 3)
     batch, channels, height, width = columns.shape[0], columns.shape[1], columns.shape[4], columns.shape[5]
     return columns.reshape(batch, channels * kernel[0] * kernel[1], height * width)
@@ -84,11 +83,5 @@ def fold(
             f"fold: input of shape {x.shape}; (batch, a multiple of {elements}, {'*'.join(map(str, counts))}) is wanted"
         )
     channels = int(x.shape[1]) // elements
-    grid = x.reshape(x.shape[0], x.shape[1], *counts)
-    one = Tensor.eye(elements, dtype=x.dtype, device=x.device).reshape(elements, 1, *kernel)
-    weight = one.repeat(channels, 1, 1, 1)
-    whole = ((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(counts, steps, gaps, kernel, strict=True))
-    out = conv_transpose2d(grid, weight, None, steps, 0, 0, channels, gaps)
-    rest = tuple(o - int(w) for o, w in zip(outer, whole, strict=True))
-    out = out.pad([None, None, (0, rest[0]), (0, rest[1])])
-    return out[:, :, pads[0] : pads[0] + sizes[0], pads[1] : pads[1] + sizes[1]]
+    grid = x.reshape(x.shape[0], channels, *kernel, *counts).permute(0, 1, 4, 5, 2, 3)
+    return grid._apply(WindowsAdded(sizes, pads, steps, gaps))
