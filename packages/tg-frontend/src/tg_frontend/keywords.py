@@ -230,6 +230,32 @@ def check_truth(value: Any, name: str, label: str) -> None:
         raise TypeError(f"{label}: {name} is True or False, got {_shown(value)}")
 
 
+def without_numpy(value: Any) -> Any:
+    """What numpy's numbers stand for in an argument, in lists too: Python's numbers; all else as it is.
+
+    Example:
+      >>> import numpy as np
+      >>> from tg_frontend.keywords import without_numpy
+      >>> without_numpy((np.int64(2), [np.float32(0.5)], "axis"))
+      (2, [0.5], 'axis')
+    """
+    kind = type(value)
+    if kind is tuple or kind is list:
+        parts = [without_numpy(part) for part in value]
+        return kind(parts) if any(a is not b for a, b in zip(parts, value, strict=True)) else value
+    if kind.__module__ == "numpy" and getattr(value, "shape", None) == () and value.dtype.kind in "biufc":
+        return value.item()
+    return value
+
+
+def _with_python_numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
+    """Arguments :func:`without_numpy`'s numbers; None if there are none in them."""
+    positional, named = without_numpy(args), {name: without_numpy(value) for name, value in kwargs.items()}
+    if positional is args and all(named[name] is value for name, value in kwargs.items()):
+        return None
+    return positional, named
+
+
 def _is_truth(value: Any) -> bool:
     if value is True or value is False:
         return True
@@ -365,8 +391,9 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
         try:
             return function(*args, **kwargs)
         except _CONFUSED as error:
-            other = Beside.find(function.__name__, args, kwargs) if both and Beside.find else None
-            if not other:
+            simpler = _with_python_numbers(args, kwargs)  # for sizes, axes and bounds
+            other = Beside.find(function.__name__, args, kwargs) if both and Beside.find and not simpler else None
+            if not other and not simpler:
                 known = not (kwargs and isinstance(error, TypeError) and _raised_at(error)[0] == 0)
                 if not known:
                     positional, named = signature.translated(args, kwargs)
@@ -379,6 +406,8 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
                     if isinstance(instead, ArgumentError):
                         raise instead from error.__cause__
                     raise instead from error
+        if simpler:
+            return method(*simpler[0], **simpler[1])
         if other:
             return Beside.call(other, signature.label(args), args, kwargs)
         if complaint is not None:

@@ -130,7 +130,8 @@ def _complex(data: Any, device: str, dtype: DType) -> Parts:
     """
     kind = part_dtype(dtype)
     if isinstance(data, (bool, int, float, complex)):
-        return LazyBuffer.const(data.real, kind, (), device), LazyBuffer.const(data.imag, kind, (), device)
+        number = complex(data)  # Python's: the parts of numpy's are numpy's
+        return LazyBuffer.const(number.real, kind, (), device), LazyBuffer.const(number.imag, kind, (), device)
     if isinstance(data, (list, tuple, range)):
         values, shape, _ = transfer.flatten(data)
         return _parts(values, shape, dtype, device)

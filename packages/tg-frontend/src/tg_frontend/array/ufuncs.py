@@ -58,9 +58,14 @@ _RUNNING = {"add": "cumsum", "multiply": "cumprod"}
 def _as_tensors(inputs: tuple[Any, ...]) -> list[Any]:
     """The inputs, arrays among them as tensors beside the first tensor."""
     first = next(x for x in inputs if isinstance(x, Base))
-    return [
-        x if isinstance(x, (Base, bool, int, float, complex)) else type(first)(x, device=first.device) for x in inputs
-    ]
+    return [x if isinstance(x, Base) else _beside(first, x) for x in inputs]
+
+
+def _beside(first: Base, x: Any) -> Any:
+    """An input that is no tensor: a Python number, which numpy's float64 and complex128 are, too; else a tensor."""
+    if not isinstance(x, (bool, int, float, complex)):
+        return type(first)(x, device=first.device)
+    return x.item() if type(x).__module__ == "numpy" else x  # type: ignore[union-attr]
 
 
 def _call(name: str, inputs: list[Any]) -> Any:

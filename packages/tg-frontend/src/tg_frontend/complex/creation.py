@@ -10,6 +10,7 @@ from ..array.array import Array
 from ..array.shapes import args_to_tuple
 from ..host.coerce import to_dtype
 from ..host.transfer import is_array
+from ..ops.creation import device_or_dtype, dtype_behind
 from ..ops.new import are_sizes
 from .parts import composed, is_complex, kept, plain_class
 
@@ -33,6 +34,7 @@ def constant(name: str) -> Callable[..., Any]:
     """``zeros``, ``ones``, ``empty``, ``eye``, ``arange``: as floats, and no imaginary part."""
 
     def method(cls: Any, *args: Any, dtype: Any = None, requires_grad: Any = None, **kwargs: Any) -> Any:
+        args, dtype = dtype_behind(args, dtype)
         kind = None if dtype is None else _kind(dtype)
         if kind is None:
             raise TypeError(f"{name}: sizes and bounds are no complex numbers")
@@ -46,6 +48,7 @@ def constant(name: str) -> Callable[..., Any]:
 def full(
     cls: Any, shape: Any, fill_value: Any, device: Any = None, dtype: Any = None, requires_grad: Any = None
 ) -> Any:
+    device, dtype = device_or_dtype(device, dtype)
     value = fill_value.item() if hasattr(fill_value, "item") else fill_value
     kind = _kind(dtype) if dtype is not None else part_dtype(dtypes.from_py(1j))
     if kind is None:

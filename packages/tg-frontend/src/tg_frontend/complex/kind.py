@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from inspect import unwrap
 
-from tg_dtype import DType, complex_dtype
+from tg_dtype import complex_dtype
 
 from ..array.array import Array
-from ..host import transfer
+from ..host import coerce, transfer
 from ..keywords import Beside, checked, no_complex
 from . import gradients, reading, writing
 from .componentwise import conj
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _DEEPEST = 8
+_TAKING_DTYPES = ("cast", "to", "type")
+"""Methods whose first argument may be a dtype."""
 def _refusing(name: str) -> Callable[..., Any]:
     def method(*args: Any, **kwargs: Any) -> Any:
         raise no_complex(name)
@@ -32,6 +34,14 @@ def _refusing(name: str) -> Callable[..., Any]:
 def _misplaced(name: str) -> Callable[..., Any]:
     def method(*args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"{name}: an argument is complex that tells how, not what is computed with")
+
+    method.__name__ = name
+    return method
+
+
+def _in_complex(name: str) -> Callable[..., Any]:
+    def method(x: Any, *args: Any, dtype: Any, **kwargs: Any) -> Any:
+        return getattr(x.cast(dtype), name)(*args, **kwargs)
 
     method.__name__ = name
     return method
@@ -145,26 +155,29 @@ def holds_complex(value: Any, depth: int = 0) -> bool:
     """Whether an argument is a complex number, tensor or array, a complex dtype, or a list that holds one."""
     if isinstance(value, (list, tuple)):
         return depth < _DEEPEST and any(holds_complex(item, depth + 1) for item in value)
-    if isinstance(value, str):
-        return value in ("complex64", "complex128", "cfloat", "cdouble", "c8", "c16")
-    if isinstance(value, DType):
-        return value.kind == "complex"
-    if value is complex or isinstance(value, complex) or is_complex(value):
+    if isinstance(value, complex) or is_complex(value):
         return True
     if transfer.is_array(value):
         return bool(value.dtype.kind == "c")
-    name = getattr(value, "__name__", "") if isinstance(value, type) else str(value) if _is_dtype(value) else ""
-    return name.removeprefix("torch.") in ("complex64", "complex128", "cfloat", "cdouble")
+    return (not isinstance(value, str) or len(value) > 1) and _is_complex_dtype(value)
 
 
-def _is_dtype(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] in ("numpy", "torch") and "dtype" in type(value).__name__.lower()
+def _is_complex_dtype(value: Any) -> bool:
+    """Whether a value is a complex dtype, of whatever library; a letter, as numpy's F, is one where a dtype stands."""
+    if not coerce.is_dtype(value):
+        return False
+    try:
+        return coerce.to_dtype(value).kind == "complex"
+    except (TypeError, ValueError):  # a class of something else
+        return False
 
 
 def instead(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
     """What a method does that failed with these arguments, if they are complex; None if they are not."""
     if not any(holds_complex(value) for value in (*args, *kwargs.values())):
-        return None
+        dtype = args[1] if name in _TAKING_DTYPES and len(args) > 1 else kwargs.get("dtype")
+        if not _is_complex_dtype(dtype):
+            return None
     if name in ("__init__", *KEPT):
         return None
     if name in OPERATORS:
@@ -173,6 +186,7 @@ def instead(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callabl
     if name not in RULES:
         return _refusing(name)
     if name in OF_ELEMENTS and isinstance(args[0], Array) and not is_complex(args[0]):
-        return _misplaced(name)
+        how = {key: value for key, value in kwargs.items() if key != "dtype"}
+        return _misplaced(name) if any(map(holds_complex, (*args, *how.values()))) else _in_complex(name)
     rule: Callable[..., Any] = _rule(name)
     return rule

@@ -57,7 +57,8 @@ def _places(obj: Any, size: int, most: int, what: str) -> list[int]:
     """Places along an axis, from 0, in the order in which they are given."""
     if isinstance(obj, slice):
         return list(range(*obj.indices(size)))
-    listed = obj.tolist() if hasattr(obj, "tolist") else obj
+    flat = obj.reshape(-1) if hasattr(obj, "reshape") and obj.ndim else obj
+    listed = flat.tolist() if hasattr(flat, "tolist") else flat
     listed = [listed] if isinstance(listed, (int, float)) else list(listed)
     if listed and all(isinstance(one, bool) for one in listed):
         if len(listed) != size:

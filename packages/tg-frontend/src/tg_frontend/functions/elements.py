@@ -10,6 +10,7 @@ from ..tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 
@@ -169,6 +170,34 @@ def diag_indices_from(x: Tensor) -> tuple[Tensor, ...]:
     if x.ndim < 2 or len(set(x.shape)) > 1:
         raise ValueError(f"diag_indices_from: axes of one size are wanted, two at least, got shape {x.shape}")
     return diag_indices(x._ints()[0], x.ndim)
+
+
+def ravel_multi_index(
+    multi_index: Any, dims: int | Sequence[int], mode: str | Sequence[str] = "raise", order: str = "C"
+) -> Tensor:
+    """The positions in a flattened tensor of those whose positions along each axis are given.
+
+    Args:
+      multi_index: integers for each axis, which broadcast: a tuple of tensors and numbers; or a tensor of such rows.
+      dims: the shape of the tensor that the positions are of.
+      mode: what becomes of positions out of range; see ``Tensor.ravel_multi_index``.
+      order: ``"C"``, the last axis changes fastest; ``"F"``, the first one does.
+
+    Raises:
+      TypeError: if the positions are no integers.
+      ValueError: if there are not as many as axes, or one is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions import ravel_multi_index
+      >>> ravel_multi_index((Tensor([1, 0]), 2), (2, 3))
+      Tensor([5, 2])
+    """
+    if isinstance(multi_index, (tuple, list)):
+        rows = [one if isinstance(one, Tensor) else Tensor(one) for one in multi_index]
+        multi_index = Tensor.stack(*Tensor.broadcast_tensors(*rows)) if rows else Tensor([])
+    made = multi_index if isinstance(multi_index, Tensor) else Tensor(multi_index)
+    return made.ravel_multi_index(dims, mode, order)
 
 
 def tril_indices_from(x: Tensor, k: int = 0) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..host.coerce import is_arraylike
+from ..keywords import without_numpy
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -19,6 +20,7 @@ def _range(part: slice) -> Tensor:
     start, stop, step = part.start or 0, part.stop, 1 if part.step is None else part.step
     if stop is None:
         raise TypeError(f"a range wants an end, got {start}:")
+    step = without_numpy(step)
     if isinstance(step, complex):
         return Tensor.linspace(start, stop, int(abs(step)))
     return Tensor.arange(start, stop, step)

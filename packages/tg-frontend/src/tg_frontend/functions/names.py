@@ -15,6 +15,7 @@ from tg_dtype import DType, dtypes
 
 from .. import array_api, functions, linalg
 from ..array.operands import weak_dtype
+from ..host import transfer
 from ..host.coerce import is_arraylike
 from ..nn import functional
 from ..ops.absent import INSTEAD as OF_TENSORS
@@ -71,6 +72,10 @@ _OF_LISTS = frozenset(
     dstack einsum hstack meshgrid row_stack stack vstack""".split()
 )
 """Methods that are given several tensors, as a list or one after another."""
+_STACKED = frozenset("cat concat concatenate column_stack dstack hstack row_stack stack vstack".split())
+"""Those of them that join the elements of one list."""
+_ONE_BY_ONE = ("broadcast_tensors", "cartesian_prod")
+"""Those of them whose methods take no list."""
 _EACH = ("atleast_1d", "atleast_2d", "atleast_3d")
 """Methods that functions call for each of several tensors."""
 _TENSORS = ("A", "B", "Self", "Tensor")
@@ -121,13 +126,34 @@ def _of_each(method: Callable[..., Any]) -> Callable[..., Any]:
     return update_wrapper(function, method)
 
 
+def _several(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a method of several tensors is called with: lists and arrays among them as tensors.
+
+    A list of nothing but numbers is one tensor, or, of what stacks a list, a list of tensors of no axes.
+    """
+    if not args:
+        return args
+    first, rest = args[0], tuple(_members(args[1:]))
+    if isinstance(first, (list, tuple)) and first and all(map(_is_number, first)):
+        each = name in _STACKED and not (rest and isinstance(rest[0], Tensor))
+        first = [Tensor(part) for part in first] if each else Tensor(list(first), device=_device(rest))
+    elif _is_array(first) and not isinstance(first, (list, tuple)):
+        first = Tensor(first, device=_device(rest))
+    else:
+        first = _members(first)
+    return (*first, *rest) if name in _ONE_BY_ONE and isinstance(first, (list, tuple)) else (first, *rest)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number, of Python or of numpy."""
+    return isinstance(value, _PLAIN) or (transfer.is_array(value) and getattr(value, "shape", None) == ())
+
+
 def _is_data(value: Any) -> bool:
     """Whether a list is one of numbers, or of such lists."""
     if isinstance(value, range):
         return True
-    return isinstance(value, (list, tuple)) and all(
-        isinstance(part, _PLAIN) or _is_data(part) for part in value
-    )
+    return isinstance(value, (list, tuple)) and all(_is_number(part) or _is_data(part) for part in value)
 
 
 def _members(value: Any) -> Any:
@@ -135,12 +161,27 @@ def _members(value: Any) -> Any:
     if not isinstance(value, (list, tuple)):
         return value
     device = _device(value)
-    return type(value)([Tensor(part, device=device) if _is_data(part) else part for part in value])
+    return type(value)([Tensor(part, device=device) if _is_array(part) else part for part in value])
+
+
+def _is_list_of_tensors(value: Any) -> bool:
+    """Whether a value is a list of tensors, among which there may be numbers and arrays."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    return any(isinstance(one, Tensor) or transfer.is_array(one) for one in value) and all(
+        isinstance(one, Tensor) or _is_number(one) or _is_array(one) for one in value
+    )
+
+
+def _is_array(value: Any) -> bool:
+    """Whether a value is a list of numbers, or an array of another library."""
+    return _is_data(value) or (is_arraylike(value) and not isinstance(value, Tensor))
 
 
 def _device(values: Iterable[Any]) -> str | None:
     """Where the first tensor among some arguments is; None if there is none."""
-    return next((one.device for one in values if isinstance(one, Tensor)), None)
+    several = (part for one in values for part in (one if isinstance(one, (list, tuple)) else (one,)))
+    return next((one.device for one in several if isinstance(one, Tensor)), None)
 
 
 def _places(function: Callable[..., Any]) -> tuple[int, ...]:
@@ -178,7 +219,9 @@ def _converter(function: Callable[..., Any], numbers: bool) -> Callable[[Any, An
         device = _device(others)
 
         def tensor(name: str, value: Any) -> Any:
-            if name in tensors and _is_data(value):
+            if name in tensors and _is_list_of_tensors(value):
+                return Tensor.stack(*(one if isinstance(one, Tensor) else Tensor(one, device=device) for one in value))
+            if name in tensors and _is_array(value):
                 return Tensor(value, device=device)
             return _beside(value, others) if name in alone and isinstance(value, _PLAIN) else value
 
@@ -220,7 +263,7 @@ def _of_method(name: str, known: str) -> Callable[..., Any]:
             if isinstance(args[0], _PLAIN) or is_arraylike(args[0]):
                 args = (_beside(args[0], (*args[1:], *kwargs.values())), *args[1:])
         if known in _OF_LISTS:
-            args = (_members(args[0]), *_members(args[1:])) if args else args
+            args = _several(known, args)
         if convert is not None:
             args, kwargs = convert(args, kwargs)
         return method(*args, **kwargs)

@@ -57,6 +57,7 @@ def select(input: Any, dim: Any, index: Any = 0) -> Tensor:
     Raises:
       ValueError: if there are not as many values as conditions, or none.
       IndexError: if the place is out of range.
+      TypeError: if conditions are no bools.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -65,14 +66,18 @@ def select(input: Any, dim: Any, index: Any = 0) -> Tensor:
       >>> select([x < 3, x > 7], [x, x * 10], 0.0), select(x, 0, 1)
       (Tensor([ 1.,  0., 90.]), Tensor(5.))
     """
-    if isinstance(input, Tensor):
+    if isinstance(input, Tensor) and not isinstance(dim, (list, tuple)):
         return input.select(dim, index)
     if len(input) != len(dim) or not len(input):
         raise ValueError(f"select: {len(input)} conditions for {len(dim)} values")
-    out = index
-    for condition, value in zip(reversed(list(input)), reversed(list(dim)), strict=True):
-        out = where(condition, value, out)
-    return out  # type: ignore[no-any-return]
+    out, *values = (Tensor(one) if isinstance(one, list) else one for one in (index, *dim))
+    for condition, value in zip(reversed(list(input)), reversed(values), strict=True):
+        held = condition if isinstance(condition, Tensor) else Tensor(condition)
+        if held.dtype.kind != "bool":
+            raise TypeError(f"select: conditions are bools, got a tensor of {held.dtype.name}")
+        out = where(held, value, out)
+    found: Tensor = out
+    return found
 
 
 def choose(x: Tensor, choices: Any, mode: str = "raise") -> Tensor:
@@ -133,7 +138,8 @@ def piecewise(x: Tensor, condlist: Any, funclist: Sequence[Any], *args: Any, **k
       >>> piecewise(x, [x < 0, x > 3], [lambda x: -x, 10.0, lambda x: x * x])
       Tensor([ 2.,  1., 10.])
     """
-    conditions = [condlist] if isinstance(condlist, Tensor) and condlist.ndim == x.ndim else list(condlist)
+    single = condlist.ndim == x.ndim if hasattr(condlist, "ndim") else _is_flat(condlist, x)
+    conditions = [condlist] if single else list(condlist)
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(f"piecewise: {len(funclist)} functions for {len(conditions)} conditions")
     values = [f(x, *args, **kwargs) if callable(f) and not isinstance(f, Tensor) else f for f in funclist]
@@ -141,6 +147,13 @@ def piecewise(x: Tensor, condlist: Any, funclist: Sequence[Any], *args: Any, **k
     for condition, value in zip(conditions, values, strict=False):
         out = where(condition, value, out)
     return (out if isinstance(out, Tensor) else x.zeros_like() + out).cast(x.dtype)
+
+
+def _is_flat(conditions: Any, x: Tensor) -> bool:
+    """Whether conditions that are no tensor are one: a truth, or a row of truths for a tensor that has axes."""
+    if isinstance(conditions, bool):
+        return True
+    return x.ndim > 0 and len(conditions) > 0 and isinstance(conditions[0], bool)
 
 
 def compress(condition: Any, x: Tensor, axis: int | None = None) -> Tensor:

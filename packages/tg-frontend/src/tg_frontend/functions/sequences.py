@@ -85,6 +85,23 @@ def _without_overflow(x: Tensor, y: Tensor) -> Tensor:
     return (x.detach() - y.detach()).isinf().where(x.new_full((), 0.5), 1)
 
 
+def _real(z: Any) -> Any:
+    return None if z is None else z.real
+
+
+def _imaginary(z: Any) -> Any:
+    return None if z is None else z.imag
+
+
+def _beside_infinity(where: Tensor, start: Tensor, end: Tensor, height: Tensor, top: Tensor) -> Tensor:
+    """Values between two points of which one is infinite: from the first, else from the second, as numpy has it."""
+    slope = (top - height) / (end - start)
+    left, right = slope * (where - start) + height, slope * (where - end) + top
+    found = left.isnan().where(right, left)
+    found = (found.isnan() & height.eq(top)).where(height, found)
+    return where.isnan().where(where, found)
+
+
 def interp(
     x: Any, xp: Any, fp: Any, left: float | None = None, right: float | None = None, period: float | None = None
 ) -> Tensor:
@@ -114,6 +131,11 @@ def interp(
     )
     if places.ndim != 1 or places.shape != values.shape or not places.shape[0]:
         raise ValueError(f"interp: places of shape {places.shape} and values of shape {values.shape}")
+    if values.dtype.kind == "complex":
+        re, im = (
+            interp(where, places, part(values), part(left), part(right), period) for part in (_real, _imaginary)
+        )
+        return re.complex(where.isnan().where(0, im))
     if period is not None:
         if not period:
             raise ValueError("interp: the period is 0")
@@ -133,14 +155,16 @@ def interp(
     share = (where * part - start * part) / width.eq(0).where(1, width)
     part = _without_overflow(top, height)
     out = (height * part + share * (top * part - height * part)) / part
-    # Beside an infinite value: at a place its own, else what the other end gives.
-    other = share.eq(0).where(height, share.eq(1).where(top, top + (share - 1) * (top - height)))
-    other = height.eq(top).where(height, other)
-    out = (out.isnan() & where.isnan().logical_not()).where(other, out)
+    endless = start.isinf() | end.isinf() | height.isinf() | top.isinf()
+    plain = [endless.where(one, other) for one, other in ((start, 0), (end, 1), (height, 0), (top, 0))]
+    out = endless.where(_beside_infinity(where, *plain), out)
+    out = (where.eq(start) & out.isfinite().logical_not()).where(height, out)
     out = (where < places[0]).where(values[0] if left is None else left, out)
     out = (where > places[-1]).where(values[-1] if right is None else right, out)
     gap = (values[-1] - out).detach()
-    return ((where == places[-1]) & gap.isfinite()).where(out + gap, out) if n > 1 else out
+    if n == 1:
+        return out
+    return (where == places[-1]).where(gap.isfinite().where(out + gap, values[-1]), out)
 
 
 def unwrap(p: Tensor, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Tensor:

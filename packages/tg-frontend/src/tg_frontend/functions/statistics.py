@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def percentile(
-    x: Tensor, q: Any, axis: int | None = None, *, keepdim: bool = False, interpolation: Interpolation = "linear",
+    x: Tensor, q: Any, axis: Axes = None, *, keepdim: bool = False, interpolation: Interpolation = "linear",
     weights: Any = None,
 ) -> Tensor:  # fmt: skip
     """The values below which q of 100 elements lie; see ``Tensor.quantile``.
@@ -30,8 +30,8 @@ def percentile(
     Args:
       x: the elements.
       q: between 0 and 100: a number, several or a tensor of them, whose axis comes first.
-      axis: along which one; all elements if None.
-      keepdim: whether the axis stays, with size 1.
+      axis: along which ones; all elements if None.
+      keepdim: whether the axes stay, with size 1.
       interpolation: what is taken between two elements.
       weights: of the elements; by the method ``inverted_cdf`` alone.
 
@@ -48,7 +48,7 @@ def percentile(
 
 
 def nanpercentile(
-    x: Tensor, q: Any, axis: int | None = None, *, keepdim: bool = False, interpolation: Interpolation = "linear",
+    x: Tensor, q: Any, axis: Axes = None, *, keepdim: bool = False, interpolation: Interpolation = "linear",
     weights: Any = None,
 ) -> Tensor:  # fmt: skip
     """:func:`percentile`, with NaN left out.

@@ -21,6 +21,10 @@ _CLASSES = {
     )
 }  # fmt: skip
 """Classes of tensors by which PyTorch's ``type()`` names dtypes."""
+_PYTHON = {bool: dtypes.bool, int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
+_NUMPY_CODES = frozenset("?bBhHiIlLqQnNpPefdFD")
+"""Letters by which numpy knows dtypes of numbers that are here (https://numpy.org/doc/stable/reference/arrays.scalars.html);
+how wide ``l`` is depends on the platform."""
 _FORMATS = {"?": "bool", **dict.fromkeys("bhilqn", "int"), **dict.fromkeys("BHILQN", "uint"),
             **dict.fromkeys("efd", "float")}  # fmt: skip
 
@@ -29,7 +33,7 @@ def to_dtype(dtype: Any) -> DType:
     """A dtype, or what stands for one.
 
     Args:
-      dtype: a dtype; a name (``"float32"``, ``"half"``, numpy's ``"f4"``, PyTorch's ``"torch.float32"`` and
+      dtype: a dtype; a name (``"float32"``, ``"half"``, numpy's ``"f4"`` and ``"d"``, PyTorch's ``"torch.float32"`` and
         ``"torch.FloatTensor"``); a dtype or scalar type of numpy, PyTorch or
         JAX; or Python's ``bool``, ``int``, ``float`` and ``complex``, which are bool, int64, float64 and complex128, as
         numpy and PyTorch agree.
@@ -45,11 +49,17 @@ def to_dtype(dtype: Any) -> DType:
             dtype = dtype.removeprefix("torch.")
             dtype = _CLASSES.get(dtype, dtype)
         short = dtype.lstrip("<=|")
+        if short == "b1":
+            return dtypes.bool
         if short[:1] in _LETTERS and short[1:].isdigit() and int(short[1:]) in (1, 2, 4, 8, 16):
             return dtypes.from_name(f"{_LETTERS[short[0]]}{8 * int(short[1:])}")
-        return dtypes.from_name(dtype)
-    if dtype in (bool, int, float, complex):
-        return {bool: dtypes.bool, int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}[dtype]
+        if dtype not in _NUMPY_CODES:
+            return dtypes.from_name(dtype)
+        from numpy import dtype as numpy_dtype
+
+        dtype = numpy_dtype(dtype)
+    if isinstance(dtype, type) and dtype in _PYTHON:
+        return _PYTHON[dtype]
     home = str(getattr(dtype, "__module__", "")), str(type(dtype).__module__)
     if home[1] == "torch":
         return interop.from_torch_dtype(dtype)
@@ -58,6 +68,18 @@ def to_dtype(dtype: Any) -> DType:
 
         return interop.from_numpy_name(numpy_dtype(dtype).name)
     raise TypeError(f"a dtype or its name is wanted, got {dtype!r} of type {type(dtype).__name__}")
+
+
+def is_dtype(value: Any) -> bool:
+    """Whether a value is a dtype, of whatever library, or the name of one, and no size, device or tensor.
+
+    Example:
+      >>> is_dtype(int), is_dtype("f4"), is_dtype("CPU"), is_dtype(3), is_dtype((2, 3))
+      (True, True, False, False, False)
+    """
+    if isinstance(value, str):
+        return names_dtype(value)
+    return isinstance(value, (type, DType)) or type(value).__name__.lower().endswith("dtype")
 
 
 def names_dtype(value: Any) -> bool:

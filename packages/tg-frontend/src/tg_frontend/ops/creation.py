@@ -21,6 +21,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def dtype_behind(sizes: tuple[Any, ...], dtype: DTypeLike | None) -> tuple[tuple[Any, ...], DTypeLike | None]:
+    """Sizes and a dtype, which may stand behind them as numpy has it: ``zeros((2, 3), int)``."""
+    if dtype is None and len(sizes) > 1 and coerce.is_dtype(sizes[-1]):
+        return sizes[:-1], sizes[-1]
+    return sizes, dtype
+
+
+def device_or_dtype(device: Any, dtype: DTypeLike | None) -> tuple[str | None, DTypeLike | None]:
+    """A device and a dtype, which may stand in its place as numpy has it: ``full((2, 3), 1, int)``."""
+    return (None, device) if dtype is None and coerce.is_dtype(device) else (device, dtype)
+
+
 def checked_shape(shape: tuple[Any, ...], what: str) -> tuple[sint, ...]:
     """Sizes given one by one or as a tuple.
 
@@ -51,6 +63,7 @@ def empty(
       >>> Tensor.empty(2, 3).shape
       (2, 3)
     """
+    shape, dtype = dtype_behind(shape, dtype)
     sizes = checked_shape(shape, "empty")
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
     return cls(LazyBuffer.empty(sizes, kind, placed(device)), requires_grad=requires_grad)
@@ -76,6 +89,7 @@ def full(
       Tensor([[7, 7],
               [7, 7]])
     """
+    device, dtype = device_or_dtype(device, dtype)
     sizes = checked_shape(tuple(shape) if isinstance(shape, (tuple, list)) else (shape,), "full")
     if isinstance(fill_value, Expr):
         value = cls(fill_value, device=device, dtype=dtype)
@@ -136,6 +150,7 @@ def zeros(
       Tensor([[0., 0.],
               [0., 0.]])
     """
+    shape, dtype = dtype_behind(shape, dtype)
     return _filled(cls, checked_shape(shape, "zeros"), 0, device, dtype, requires_grad)
 
 
@@ -153,6 +168,7 @@ def ones(
       >>> Tensor.ones(3, dtype="int32")
       Tensor([1, 1, 1])
     """
+    shape, dtype = dtype_behind(shape, dtype)
     return _filled(cls, checked_shape(shape, "ones"), 1, device, dtype, requires_grad)
 
 
@@ -256,6 +272,7 @@ def eye(
 
 def placed_like(x: A, device: str | None, dtype: DTypeLike | None) -> tuple[str, DType]:
     """The device and the dtype of a tensor, unless others are given."""
+    device, dtype = device_or_dtype(device, dtype)
     return x.device if device is None else device, x.dtype if dtype is None else to_dtype(dtype)
 
 

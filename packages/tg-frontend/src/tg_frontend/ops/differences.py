@@ -5,6 +5,9 @@ from __future__ import annotations
 from ..array.array import A
 from ..array.casts import floating
 from ..array.joining import cat
+from ..array.movement import stretch
+from ..array.operands import NUMBERS, as_tensor, weak_dtype
+from .creation import full_like
 from .indexing import __getitem__ as at_index
 from .scan import cumsum
 
@@ -17,11 +20,11 @@ def _sliced(x: A, axis: int, start: int | None, end: int | None) -> A:
     return at_index(x, (*(slice(None) for _ in range(axis)), slice(start, end)))
 
 
-def diff(x: A, n: int = 1, axis: int = -1, prepend: A | None = None, append: A | None = None) -> A:
+def diff(x: A, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> A:
     """Each element less the one before it along an axis, ``n`` times; of bools, whether they differ.
 
     Args:
-      prepend: elements to put before, along the axis.
+      prepend: elements to put before, along the axis; or a number, which is put before each line.
       append: elements to put behind.
 
     Raises:
@@ -36,13 +39,23 @@ def diff(x: A, n: int = 1, axis: int = -1, prepend: A | None = None, append: A |
     if n < 0 or x.ndim == 0:
         raise ValueError(f"diff: {n} times of a tensor of shape {x.shape}")
     place = x._axis(axis, "diff")
-    parts = [part for part in (prepend, x, append) if part is not None]
+    edge = tuple(1 if i == place else size for i, size in enumerate(x.shape))
+    parts = [_edge(x, part, edge) for part in (prepend, x, append) if part is not None]
     if len(parts) > 1:
         x = cat(parts[0], *parts[1:], dim=place)
     for _ in range(min(n, _length(x, place))):
         late, early = _sliced(x, place, 1, None), _sliced(x, place, None, -1)
         x = late.ne(early) if x.dtype.kind == "bool" else late - early
     return x
+
+
+def _edge(x: A, part: Any, shape: tuple[Any, ...]) -> A:
+    """What is put beside a tensor: itself, or a number in the shape of one place along the axis."""
+    if isinstance(part, NUMBERS):
+        number: Any = part
+        return full_like(x, number, dtype=weak_dtype(x.dtype, number), shape=shape)
+    made: A = type(x)(part, device=x.device) if isinstance(part, list) else as_tensor(x, part, "diff")
+    return made if made.ndim else stretch(made, shape)
 
 
 def _length(x: A, axis: int) -> int:

@@ -10,6 +10,7 @@ from ..array.array import A, Array
 from ..array.casts import floating, negatable
 from ..array.operands import as_tensor, pair, together
 from ..autograd.functions import Step, splat
+from .creation import full_like
 from .elementary import exp, exp2, log1p
 
 TYPE_CHECKING = False
@@ -25,7 +26,7 @@ def _sign_bit(x: LazyBuffer) -> LazyBuffer:
 
 
 def clip(x: A, min_: Any = None, max_: Any = None) -> A:
-    """The elements, not below ``min_`` and not above ``max_``.
+    """The elements, not below ``min_`` and not above ``max_``; NaN where one of the three is NaN.
 
     Raises:
       ValueError: if neither bound is given.
@@ -39,8 +40,18 @@ def clip(x: A, min_: Any = None, max_: Any = None) -> A:
         raise ValueError("clip: at least one bound must be given")
     if isinstance(min_, Array) or isinstance(max_, Array):
         x, min_, max_ = together(x, min_, max_, what="clip")
-    out: A = x if min_ is None else (x < min_).where(min_, x)
-    return out if max_ is None else (out > max_).where(max_, out)
+    out: A = x if min_ is None else _limited(x, min_, x < min_)
+    return out if max_ is None else _limited(out, max_, out > max_)
+
+
+def _limited(x: A, bound: Any, beyond: A) -> A:
+    """A bound where elements are beyond it, or where it is NaN."""
+    if isinstance(bound, float) and math.isnan(bound):
+        beyond = full_like(beyond, True)
+    elif isinstance(bound, Array) and bound.dtype.kind == "float":
+        beyond = beyond | bound.ne(bound)
+    limited: A = beyond.where(bound, x)
+    return limited
 
 
 def clamp(x: A, min_: Any = None, max_: Any = None) -> A:

@@ -10,10 +10,10 @@ import math
 from typing import overload
 
 from tg_dtype import DType, dtypes
-from tg_shape import sint
+from tg_shape import prod, sint
 
 from ..array.array import A, Array
-from ..array.axes import check_nonempty
+from ..array.axes import axes_of, check_nonempty
 from ..array.casts import floating
 from ..array.ingest import sure_of
 from .creation import full, zeros_like
@@ -30,6 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Literal
+
+    from ..array.reduction import Axes
 
     Interpolation = Literal[
         "linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf", "averaged_inverted_cdf",
@@ -296,13 +298,41 @@ def _weighted(x: A, q: Any, axis: int | None, keepdim: bool, method: str, given:
     return found
 
 
-def quantile(x: A, q: float | Sequence[float] | A, axis: int | None = None, keepdim: bool = False,
+def _rows(x: A, axes: tuple[int, ...]) -> A:
+    """The elements along some axes as a last one."""
+    left = [i for i in range(x.ndim) if i not in axes]
+    rows: A = x.permute(*left, *axes).reshape((*(x.shape[i] for i in left), prod(x.shape[i] for i in axes)))
+    return rows
+
+
+def _along_several(x: A, q: Any, axes: Any, keepdim: bool, method: str, weights: Any, skip: bool) -> A:
+    """A quantile of the elements along several axes: of their rows."""
+    what = "nanquantile" if skip else "quantile"
+    places, whole = axes_of(x, axes, what), x.shape
+    if not places:  # each element by itself
+        places, x = (x.ndim,), x.unsqueeze(-1)
+    rows = _rows(x, places)
+    if weights is None:
+        out = _quantile(rows, q, rows.ndim - 1, False, method, skip)
+    else:
+        heavy: Any = weights if isinstance(weights, Array) else type(x)(weights, device=x.device)
+        if heavy.shape != whole:
+            raise ValueError(f"{what}: weights of shape {heavy.shape} for elements of shape {whole}, axes {axes}")
+        heavy = heavy.reshape(x.shape)
+        out = _weighted(rows, q, rows.ndim - 1, False, method, _rows(heavy, places), skip)
+    before = out.shape[: out.ndim - rows.ndim + 1]
+    shape = (*before, *(1 if i in places else size for i, size in enumerate(whole)))
+    shaped: A = out.reshape(shape) if keepdim else out
+    return shaped
+
+
+def quantile(x: A, q: float | Sequence[float] | A, axis: Axes = None, keepdim: bool = False,
              interpolation: Interpolation = "linear", *, weights: Any = None) -> A:  # fmt: skip
     """Elements such that a fraction ``q`` of all is not above: NaN where one is NaN.
 
     Args:
       q: from 0 to 1, a number, several, or a tensor (where a fraction outside gives NaN).
-      axis: along which; None for all elements.
+      axis: along which, one or several; None for all elements.
       interpolation: what stands between two elements: ``linear``, ``midpoint``, or one of the two: ``lower``,
         ``higher``, ``nearest``; or one of the other definitions that Hyndman and Fan give: ``inverted_cdf``,
         ``averaged_inverted_cdf``, ``closest_observation``, ``interpolated_inverted_cdf``, ``hazen``, ``weibull``,
@@ -323,12 +353,14 @@ def quantile(x: A, q: float | Sequence[float] | A, axis: int | None = None, keep
       >>> Tensor([4.0, 1.0, 2.0, 3.0]).quantile([0.5, 1.0])
       Tensor([2.5, 4. ])
     """
+    if axis is not None and not isinstance(axis, int):
+        return _along_several(x, q, axis, keepdim, interpolation, weights, skip=False)
     if weights is not None:
         return _weighted(x, q, axis, keepdim, interpolation, weights, skip=False)
     return _quantile(x, q, axis, keepdim, interpolation, skip=False)
 
 
-def nanquantile(x: A, q: float | Sequence[float] | A, axis: int | None = None, keepdim: bool = False,
+def nanquantile(x: A, q: float | Sequence[float] | A, axis: Axes = None, keepdim: bool = False,
                 interpolation: Interpolation = "linear", *, weights: Any = None) -> A:  # fmt: skip
     """The :meth:`quantile` of the elements that are not NaN; NaN where there are none.
 
@@ -344,6 +376,8 @@ def nanquantile(x: A, q: float | Sequence[float] | A, axis: int | None = None, k
       >>> Tensor([4.0, float("nan"), 2.0, 3.0]).nanquantile(0.5)
       Tensor(3.)
     """
+    if axis is not None and not isinstance(axis, int):
+        return _along_several(x, q, axis, keepdim, interpolation, weights, skip=True)
     if weights is not None:
         return _weighted(x, q, axis, keepdim, interpolation, weights, skip=True)
     return _quantile(x, q, axis, keepdim, interpolation, skip=True)

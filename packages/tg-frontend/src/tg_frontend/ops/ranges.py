@@ -14,7 +14,7 @@ from ..array.ingest import placed
 from ..array.movement import shrink
 from ..host.coerce import to_dtype
 from .axes import movedim
-from .creation import as_leaf, full
+from .creation import as_leaf, device_or_dtype, full
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def arange(
       >>> Tensor.arange(5, 0, -2).tolist()
       [5, 3, 1]
     """
+    device, dtype = device_or_dtype(device, dtype)
     first, last = (0, start) if stop is None else (start, stop)
     for value in (first, last, step):
         if not isinstance(value, (int, float, Expr)) or isinstance(value, bool):

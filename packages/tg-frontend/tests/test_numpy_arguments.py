@@ -1,0 +1,256 @@
+"""numpy's numbers, dtypes, arrays and lists in arguments: each stands for Python's number, our dtype or a tensor."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+
+import numpy as np
+import pytest
+
+import tinytg as tg
+from tg_frontend import Tensor, nn
+from tg_frontend.functions.names import _STACKED
+
+DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
+X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
+CALLS = {
+    "zeros": lambda i, f: Tensor.zeros(i(2), i(3)),
+    "shape": lambda i, f: Tensor.ones((i(2), i(3))),
+    "full": lambda i, f: Tensor.full((i(2),), f(0.5)),
+    "eye": lambda i, f: Tensor.eye(i(2), i(3)),
+    "arange": lambda i, f: Tensor.arange(i(1), i(9), i(2)),
+    "arange of floats": lambda i, f: Tensor.arange(f(0.5), f(2.5), f(0.5)),
+    "linspace": lambda i, f: Tensor.linspace(f(0.5), i(3), i(4)),
+    "reshape": lambda i, f: Tensor(X).reshape(i(4), i(-1)),
+    "permute": lambda i, f: Tensor(X).permute(i(2), i(0), i(1)),
+    "pad": lambda i, f: Tensor(X).pad(((i(1), i(0)), (i(0), i(2)), (i(0), i(0)))),
+    "shrink": lambda i, f: Tensor(X).shrink(((i(0), i(1)), None, (i(1), i(3)))),
+    "repeat": lambda i, f: Tensor(X).repeat(i(2), i(1), i(1)),
+    "roll": lambda i, f: Tensor(X).roll(i(2), i(1)),
+    "sum": lambda i, f: Tensor(X).sum((i(0), i(-1))),
+    "split": lambda i, f: Tensor(X).split([i(1), i(2)], dim=i(1))[1],
+    "topk": lambda i, f: Tensor(X).topk(i(2), i(1))[0],
+    "clip": lambda i, f: Tensor(X).clip(f(1.5), f(7.5)),
+    "quantile": lambda i, f: Tensor(X).quantile([f(0.25), f(0.5)], axis=i(0)),
+    "unfold": lambda i, f: Tensor(X).unfold(i(2), i(2), i(1)),
+    "max_pool1d": lambda i, f: nn.functional.max_pool1d(Tensor(X), i(2), stride=i(1)),
+    "hanning": lambda i, f: tg.hanning(i(5)),
+    "fft": lambda i, f: tg.fft.rfft(Tensor(X), n=i(8)).abs(),
+    "matrix_power": lambda i, f: tg.linalg.matrix_power(Tensor.eye(2) * 2, i(3)),
+    "mgrid": lambda i, f: tg.mgrid[i(0) : i(3), f(0.5) : f(2.5)],
+    "layer": lambda i, f: nn.Flatten(i(1), i(2))(Tensor(X)),
+    "index": lambda i, f: Tensor(X)[i(1), i(0) : i(2)],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_numbers_of_numpy_are_numbers(name: str) -> None:
+    wanted = CALLS[name](int, float)
+    for integer, number in ((np.int64, np.float64), (np.int8, np.float32), (lambda v: np.array(v), np.float64)):
+        found = CALLS[name](integer, number)
+        assert found.shape == wanted.shape
+        np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+
+
+OPERATORS = (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+             operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int64", "float16", "float32", "float64", "bool"])
+def test_operators_with_numbers_of_numpy_on_either_side(kind: str) -> None:
+    data = np.array([1.0, 2.0, 4.5], np.float32)
+    number = np.dtype(kind).type(1 if kind == "bool" else 2)
+    for op in OPERATORS:
+        for left, right in ((True, False), (False, True)):
+            wanted = op(number if left else data, number if right else data)
+            found = op(number if left else Tensor(data), number if right else Tensor(data))
+            assert isinstance(found, Tensor), (op, left)
+            np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6, err_msg=f"{op} {left}")
+
+
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+def test_complex_numbers_of_numpy_on_either_side(kind: str) -> None:
+    data, number = np.array([1.0, 2.0], np.float32), np.dtype(kind).type(1 + 2j)
+    for op in OPERATORS[:4]:
+        np.testing.assert_allclose(op(number, Tensor(data)).numpy(), op(number, data), rtol=1e-6)
+        np.testing.assert_allclose(op(Tensor(data), number).numpy(), op(data, number), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite", "negative", "sqrt", "conj", "square"])
+@pytest.mark.parametrize("kind", DTYPES)
+def test_a_single_number_of_numpy_is_a_tensor(name: str, kind: str) -> None:
+    number = np.dtype(kind).type(1)
+    if (kind == "bool" and name in ("negative", "square")) or (kind.startswith("u") and name == "negative"):
+        return
+    found = getattr(tg, name)(number)
+    np.testing.assert_allclose(found.numpy(), getattr(np, name)(number), rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int32"])
+def test_bounds_that_are_nan(kind: str) -> None:
+    data, nan = np.array([1, 2]).astype(kind), math.nan
+    wide = np.array([nan, 1.5], kind if kind != "int32" else "float64")
+    for low, high in ((nan, None), (None, nan), (nan, 3.0), (0.0, nan), (wide, None), (None, wide), (wide, wide)):
+        ours = [Tensor(bound) if isinstance(bound, np.ndarray) else bound for bound in (low, high)]
+        np.testing.assert_array_equal(Tensor(data).clip(*ours).numpy(), np.clip(data, low, high))
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "nansum", "cumsum", "cumprod"])
+def test_reductions_in_a_complex_dtype(name: str) -> None:
+    where = {"axis": 0} if name.startswith("cum") else {}
+    for data in (np.array([1.0, 2.0], np.float32), np.array([1, 2j], np.complex64)):
+        found = getattr(tg, name)(Tensor(data), dtype="complex128", **where)
+        wanted = getattr(np, name)(data, dtype="complex128", **where)
+        assert found.dtype.name == "complex128"
+        np.testing.assert_allclose(found.numpy(), wanted)
+
+
+def test_an_error_about_a_number_of_numpy_is_that_of_python() -> None:
+    for bad in (-2, np.int64(-2)):
+        with pytest.raises(ValueError, match=r"Tensor\.zeros: a size cannot be negative, in \(-2,\)"):
+            Tensor.zeros(bad)
+    with pytest.raises(TypeError, match="sizes and axes are integers, got 2.5"):
+        Tensor.zeros(np.float32(2.5))
+
+
+PLACED = {
+    "zeros": lambda d: tg.zeros((2, 3), d),
+    "ones": lambda d: tg.ones(3, d),
+    "empty": lambda d: tg.empty((2, 3), d),
+    "full": lambda d: tg.full((2,), 1, d),
+    "array": lambda d: tg.array([0, 1], d),
+    "zeros_like": lambda d: tg.zeros_like(Tensor([1, 2]), dtype=d),
+    "cast": lambda d: Tensor([0, 1]).cast(d),
+    "to": lambda d: Tensor([0, 1]).to(d),
+}
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_a_dtype_by_every_spelling_and_where_numpy_has_it(name: str) -> None:
+    known = np.dtype(name)
+    twins = [np.dtype(code) for code in np.typecodes["AllInteger"] if np.dtype(code) == known]  # as longlong of long
+    python = [kind for kind in (bool, int, float, complex) if np.dtype(kind) == known]
+    for spelled in (known, known.type, name, known.char, known.str, *twins, *python):
+        for call, made in PLACED.items():
+            if spelled in ("F", "D") and call not in ("array", "zeros_like", "cast", "to"):
+                continue  # letters of complex dtypes are taken by name
+            assert made(spelled).dtype.name == name, (call, spelled)
+    if known.kind != "c":
+        assert tg.arange(0, 2, 1, known).dtype.name == name
+        assert tg.full_like(Tensor([1, 2]), 1, known).dtype.name == name
+
+
+def test_a_device_is_no_dtype() -> None:
+    assert tg.full((2,), 1, "NUMPY").device == "NUMPY"
+    assert tg.zeros_like(Tensor([1]), "NUMPY").device == "NUMPY"
+    with pytest.raises(TypeError, match=r"sizes and axes are integers"):
+        tg.zeros(2, "NUMPY")
+
+
+SEVERAL = [([1, 2], [3, 4]), ([[1, 2], [3, 4]], [[5, 6], [7, 8]])]
+KINDS = {"lists": lambda v: v, "arrays": np.array, "tensors": Tensor}
+
+
+@pytest.mark.parametrize("name", sorted(_STACKED))
+def test_what_is_joined_may_be_lists_and_arrays(name: str) -> None:
+    theirs = getattr(np, {"cat": "concatenate", "concat": "concatenate", "row_stack": "vstack"}.get(name, name))
+    for parts in SEVERAL:
+        wanted = theirs(parts)
+        for first, second in itertools.product(KINDS.values(), repeat=2):
+            for given in ([first(parts[0]), second(parts[1])], (first(parts[0]), second(parts[1]))):
+                np.testing.assert_array_equal(getattr(tg, name)(given).numpy(), wanted)
+    if name not in ("cat", "concat", "concatenate"):
+        np.testing.assert_array_equal(getattr(tg, name)([1, 2, 3]).numpy(), theirs([1, 2, 3]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_vectors_one_by_one_or_in_a_list(kind: str) -> None:
+    a, b = (KINDS[kind](v) for v in ([1, 2], [3, 4, 5]))
+    for given in ((a, b), ((a, b),), ([a, b],)):
+        for found, wanted in zip(tg.meshgrid(*given), np.meshgrid([1, 2], [3, 4, 5], indexing="ij"), strict=True):
+            np.testing.assert_array_equal(found.numpy(), wanted)
+        assert tg.cartesian_prod(*given).tolist() == [list(p) for p in itertools.product([1, 2], [3, 4, 5])]
+        assert tg.block_diag(*given).tolist() == [[1, 2, 0, 0, 0], [0, 0, 3, 4, 5]]
+
+
+def test_a_list_of_tensors_where_one_is_wanted() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    total = tg.sum([x, x * 2, np.array([1.0, 1.0], np.float32)], 0)
+    assert total.tolist() == [4.0, 7.0]
+    total.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [3.0, 3.0]
+    assert tg.union1d(Tensor([1, 2]), np.int64(3)).tolist() == [1, 2, 3]
+    assert tg.prod((np.int64(2), np.int64(3))).item() == 6
+    for rows in ((Tensor([1, 0]), Tensor([2, 0])), (np.array([1, 0]), [2, 0]), [[1, 0], [2, 0]]):
+        assert tg.ravel_multi_index(rows, (2, 3)).tolist() == [5, 0]
+    assert tg.ravel_multi_index((Tensor([1, 0]), 2), (2, 3)).tolist() == [5, 2]
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN slice")
+@pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
+def test_quantiles_along_several_axes(name: str) -> None:
+    data = np.random.default_rng(0).permutation(np.arange(24.0)).reshape(2, 3, 4)
+    if name.startswith("nan"):
+        data[0, 1, 2] = np.nan
+    part = 25 if "cent" in name else 0.25
+    for axes in ((0, 1), (-1, 0), (1,), (0, 1, 2), ()):
+        for q, keep in ((part, False), ([part, part * 2], True)):
+            wanted = getattr(np, name)(data, q, axis=axes, keepdims=keep)
+            found = getattr(tg, name)(Tensor(data), q, axis=axes, keepdims=keep)
+            assert found.shape == wanted.shape
+            np.testing.assert_allclose(found.numpy(), wanted)
+
+
+def test_a_weighted_quantile_along_several_axes() -> None:
+    data = np.random.default_rng(0).permutation(np.arange(24.0)).reshape(2, 3, 4)
+    wanted = np.quantile(data, 0.3, axis=(0, 2), weights=data + 1, method="inverted_cdf")
+    found = tg.quantile(Tensor(data), 0.3, axis=(0, 2), weights=Tensor(data + 1), method="inverted_cdf")
+    np.testing.assert_array_equal(found.numpy(), wanted)
+    with pytest.raises(ValueError, match="weights of shape"):
+        tg.quantile(Tensor(data), 0.3, axis=(0, 2), weights=Tensor([1.0, 2.0]), method="inverted_cdf")
+
+
+def test_interpolation_beside_infinities() -> None:
+    where = np.array([-np.inf, -1, 0, 0.5, 1, 1.5, 3, np.inf, np.nan])
+    pool = (-np.inf, 0.0, 2.5, np.inf, np.nan)
+    places = [(0.0, 1.0), (-np.inf, 1.0), (0.0, np.inf), (-np.inf, np.inf)]
+    for xp, fp in itertools.product(places, itertools.product(pool, repeat=2)):
+        with np.errstate(all="ignore"):
+            wanted = np.interp(where, xp, fp)
+            parts = np.array([complex(1.0, value) for value in fp])
+            both = np.interp(where, xp, parts)
+        found = tg.interp(*(Tensor(np.array(v), device="NUMPY") for v in (where, xp, fp)))
+        np.testing.assert_array_equal(found.numpy(), wanted, err_msg=f"{xp} {fp}")
+        of_both = tg.interp(*(Tensor(np.array(v), device="NUMPY") for v in (where, xp, parts))).numpy()
+        np.testing.assert_array_equal(of_both.imag, both.imag, err_msg=f"{xp} {fp}")
+    x = Tensor([0.5], requires_grad=True)
+    tg.interp(x, Tensor([0.0, 1.0, 2.0]), Tensor([0.0, 10.0, np.inf])).sum().backward()
+    assert x.grad is not None and x.grad.item() == 10.0
+
+
+@pytest.mark.parametrize("edges", [{"prepend": 0}, {"append": 7}, {"prepend": 0.5, "append": [[9], [9]]}])
+def test_differences_with_numbers_at_the_edge(edges: dict[str, object]) -> None:
+    data = np.array([[1, 2, 4], [3, 5, 9]])
+    wanted, found = np.diff(data, **edges), tg.diff(Tensor(data), **edges)
+    np.testing.assert_array_equal(found.numpy(), wanted)
+    assert (found.dtype.kind == "float") == (wanted.dtype.kind == "f")
+
+
+PIECES = [([0, 0], [True, False], [1]), ([0, 0], [True, False], [1, 2]), ([0, 0], [[True, False]], [1]),
+          (3, True, [4, 0]), ([1.0, 2.0], [[True, False], [True, True]], [5, 6])]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", PIECES)
+def test_conditions_of_pieces(given: tuple[object, list[object], list[object]]) -> None:
+    np.testing.assert_array_equal(tg.piecewise(*given).numpy(), np.piecewise(*given))
+
+
+def test_selections_of_lists() -> None:
+    assert tg.select([True], [0], default=[4]).tolist() == [0]
+    assert tg.select([[True, False], [True, True]], [[1, 2], [3, 4]]).tolist() == [1, 4]
+    with pytest.raises(TypeError, match=r"select: conditions are bools, got a tensor of int32"):
+        tg.select([[1, 0]], [[1, 2]])
+    assert tg.delete(tg.arange(5), np.array([[0, 1], [2, 1]])).tolist() == [3, 4]
+    assert tg.mgrid[0 : 1 : np.complex64(3j)].tolist() == [0.0, 0.5, 1.0]
