@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from tg_frontend.functions.names import _STACKED
 
 DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
 X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
-CALLS = {
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "zeros": lambda i, f: Tensor.zeros(i(2), i(3)),
     "shape": lambda i, f: Tensor.ones((i(2), i(3))),
     "full": lambda i, f: Tensor.full((i(2),), f(0.5)),
@@ -115,7 +117,7 @@ def test_an_error_about_a_number_of_numpy_is_that_of_python() -> None:
         Tensor.zeros(np.float32(2.5))
 
 
-PLACED = {
+PLACED: dict[str, Callable[[Any], Any]] = {
     "zeros": lambda d: tg.zeros((2, 3), d),
     "ones": lambda d: tg.ones(3, d),
     "empty": lambda d: tg.empty((2, 3), d),
@@ -150,7 +152,7 @@ def test_a_device_is_no_dtype() -> None:
 
 
 SEVERAL = [([1, 2], [3, 4]), ([[1, 2], [3, 4]], [[5, 6], [7, 8]])]
-KINDS = {"lists": lambda v: v, "arrays": np.array, "tensors": Tensor}
+KINDS: dict[str, Callable[[Any], Any]] = {"lists": lambda v: v, "arrays": np.array, "tensors": Tensor}
 
 
 @pytest.mark.parametrize("name", sorted(_STACKED))
@@ -231,7 +233,7 @@ def test_interpolation_beside_infinities() -> None:
 
 
 @pytest.mark.parametrize("edges", [{"prepend": 0}, {"append": 7}, {"prepend": 0.5, "append": [[9], [9]]}])
-def test_differences_with_numbers_at_the_edge(edges: dict[str, object]) -> None:
+def test_differences_with_numbers_at_the_edge(edges: Any) -> None:
     data = np.array([[1, 2, 4], [3, 5, 9]])
     wanted, found = np.diff(data, **edges), tg.diff(Tensor(data), **edges)
     np.testing.assert_array_equal(found.numpy(), wanted)
@@ -243,8 +245,58 @@ PIECES = [([0, 0], [True, False], [1]), ([0, 0], [True, False], [1, 2]), ([0, 0]
 
 
 @pytest.mark.parametrize("given", PIECES)
-def test_conditions_of_pieces(given: tuple[object, list[object], list[object]]) -> None:
+def test_conditions_of_pieces(given: Any) -> None:
     np.testing.assert_array_equal(tg.piecewise(*given).numpy(), np.piecewise(*given))
+
+
+ALONE: dict[str, Callable[[bool], Any]] = {
+    "bool": bool, "numpy's bool": np.bool_, "an array": np.array, "a tensor": Tensor,
+    "in a tuple": lambda b: (b,), "numpy's in a tuple": lambda b: (np.bool_(b),),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("truth", [True, False])
+@pytest.mark.parametrize("name", ALONE)
+def test_a_single_truth_as_an_index(name: str, truth: bool) -> None:
+    data = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    x = Tensor(data)
+    np.testing.assert_array_equal(x[ALONE[name](truth)].numpy(), data[truth])
+    x[ALONE[name](truth)] = 9
+    data[truth] = 9
+    np.testing.assert_array_equal(x.numpy(), data)
+
+
+@pytest.mark.parametrize("make", [bool, np.bool_, np.array, Tensor])
+def test_a_single_truth_among_other_indices_is_refused(make: Callable[[bool], Any]) -> None:
+    x = Tensor([[1, 2], [3, 4]])
+    for index in ((make(False), 0), (0, make(False)), (..., make(True)), (slice(None), make(False))):
+        with pytest.raises(IndexError, match=r"getitem: a bool is no index of shape \(2, 2\)"):
+            x[index]
+        with pytest.raises(IndexError, match=r"setitem: a bool is no index of shape \(2, 2\)"):
+            x[index] = 7
+    assert x.tolist() == [[1, 2], [3, 4]]
+
+
+def test_an_axis_of_each_for_tensordot() -> None:
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(8.0).reshape(4, 2)
+    for axes in ((0, 1), (0, -1), ([0], 1), ((0,), (1,))):
+        np.testing.assert_array_equal(tg.tensordot(Tensor(a), Tensor(b), axes).numpy(), np.tensordot(a, b, axes))
+
+
+MATRICES = "eig eigvals eigh eigvalsh svd svdvals qr inv det slogdet pinv cholesky matrix_exp lu lu_factor ldl_factor"
+
+
+@pytest.mark.parametrize("name", MATRICES.split())
+def test_decompositions_keep_their_dtype_beside_another_default(name: str) -> None:
+    a = np.random.default_rng(0).random((2, 3, 3)).astype(np.float32)
+    symmetric = Tensor(a @ a.swapaxes(1, 2) + np.eye(3, dtype=np.float32), device="NUMPY")
+    tg.set_default_dtype(tg.float64)
+    try:
+        found = getattr(tg.linalg, name)(symmetric)
+    finally:
+        tg.set_default_dtype(tg.float32)
+    for part in found if isinstance(found, tuple) else (found,):
+        assert part.dtype.name in ("float32", "complex64", "int32"), name
 
 
 def test_selections_of_lists() -> None:

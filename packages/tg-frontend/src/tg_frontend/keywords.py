@@ -33,7 +33,7 @@ _TRUTHS = ("bool", "bool_")  # of Python and numpy
 _ROWS_OF_INTEGERS = ("int", "sint", "Sequence[int]", "Sequence[sint]", "tuple[int, ...]", "tuple[sint, ...]", "Axes",
                      "Axis", "Sizes", "Numbers", "Ints")  # fmt: skip
 _BY_NAME = 1 << 30  # the place of an argument that is given by name alone
-_NESTED = 3  # calls of a method with complex numbers inside of its own formula for them
+_NESTED = 3  # calls of a method with complex numbers inside of its own formula for them; lists in lists of arguments
 _LISTED = 8  # elements of a list of arguments that are looked at
 _ORDERED = frozenset(
     """
@@ -230,7 +230,7 @@ def check_truth(value: Any, name: str, label: str) -> None:
         raise TypeError(f"{label}: {name} is True or False, got {_shown(value)}")
 
 
-def without_numpy(value: Any) -> Any:
+def without_numpy(value: Any, depth: int = _NESTED) -> Any:
     """What numpy's numbers stand for in an argument, in lists too: Python's numbers; all else as it is.
 
     Example:
@@ -241,7 +241,7 @@ def without_numpy(value: Any) -> Any:
     """
     kind = type(value)
     if kind is tuple or kind is list:
-        parts = [without_numpy(part) for part in value]
+        parts = [without_numpy(part, depth - 1) for part in value] if depth else value
         return kind(parts) if any(a is not b for a, b in zip(parts, value, strict=True)) else value
     if kind.__module__ == "numpy" and getattr(value, "shape", None) == () and value.dtype.kind in "biufc":
         return value.item()

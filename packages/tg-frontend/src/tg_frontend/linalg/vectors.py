@@ -44,7 +44,7 @@ def triangular_vectors(re: Tensor, im: Tensor) -> tuple[Tensor, Tensor]:
             gap = (inside == i).where(row, 0).sum(2) - values
             gap = (gap.abs() < least).where(least, gap)
             k = j * size + i
-            found = (columns > k).where(-total / gap, (columns == k).where(1.0, 0.0))
+            found = (columns > k).where(-total / gap, (columns == k).cast(re.dtype))
             shrink = 1 / extent(found).maximum(1)
             found = (found * shrink).unsqueeze(1)
             mine = (inside == i).reshape((-1, 1))

@@ -52,7 +52,7 @@ def __setitem__(x: A, indices: Any, value: Any) -> None:
         return
     new = fitting(x, value, "setitem")
     mask = indices[0] if isinstance(indices, tuple) and len(indices) == 1 else indices
-    if transfer.is_array(mask):
+    if transfer.is_array(mask) or isinstance(mask, bool):
         mask = type(x)(mask, device=x.device)
     if isinstance(mask, Array) and mask.dtype.kind == "bool":
         take_over(x, _masked_write(_shadow(x), mask, new))

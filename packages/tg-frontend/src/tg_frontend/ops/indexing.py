@@ -65,7 +65,7 @@ def index_terms(x: A, indices: Any, what: str) -> list[Any]:
         elif isinstance(term, int) and not isinstance(term, bool):
             terms.append(term)
         elif isinstance(term, bool):
-            raise WrongIndexError(f"{what}: a bool is no index of shape {x.shape}; use a tensor of bools as a mask")
+            raise _bool_among(x, what)
         else:
             raise WrongIndexError(f"{what}: a {type(term).__name__} is no index of shape {x.shape}")
     dots = [i for i, term in enumerate(terms) if term is Ellipsis]
@@ -94,7 +94,14 @@ def _plain(term: Any, what: str) -> Any:
     """A term whose numbers are Python's: the bounds of a slice, and numpy's integers."""
     if isinstance(term, slice):
         return slice(*(_bound(part, what) for part in (term.start, term.stop, term.step)))
+    if transfer.is_array(term) and term.shape == () and term.dtype.kind == "b":
+        return bool(term)
     return int(term) if type(term).__module__ == "numpy" and type(term).__name__.startswith(("int", "uint")) else term
+
+
+def _bool_among(x: A, what: str) -> WrongIndexError:
+    """The error of a single bool among other indices."""
+    return WrongIndexError(f"{what}: a bool is no index of shape {x.shape}; use a tensor of bools as a mask")
 
 
 def _bound(bound: Any, what: str) -> Any:
@@ -107,6 +114,8 @@ def _bound(bound: Any, what: str) -> Any:
 
 def _index_tensors(x: A, term: A, what: str) -> list[Any]:
     if term.dtype.kind == "bool":
+        if term.ndim == 0:
+            raise _bool_among(x, what)
         found = true_positions(term)
         return [_Mask(found[axis], term.shape, axis) for axis in range(term.ndim)]
     if term.dtype.kind == "float":
@@ -164,7 +173,7 @@ def __getitem__(x: A, indices: Any) -> A:
       IndexError: if a number is out of range, there are too many indices, or a mask does not fit.
       TypeError: if something is no index.
     """
-    one = indices[0] if isinstance(indices, tuple) and len(indices) == 1 else indices
+    one = _plain(indices[0] if isinstance(indices, tuple) and len(indices) == 1 else indices, "getitem")
     if isinstance(one, bool) or (isinstance(one, Array) and one.ndim == 0 and one.dtype.kind == "bool"):
         return x.unsqueeze(0).shrink(((0, int(one)), *(None for _ in x.shape)))  # all, or nothing
     terms = index_terms(x, indices, "getitem")

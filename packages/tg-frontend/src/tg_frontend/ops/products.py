@@ -72,12 +72,12 @@ def vdot(x: A, other: A) -> A:
     return dot(x, other)
 
 
-def tensordot(x: A, other: A, dims: int | Sequence[Sequence[int]] = 2) -> A:
+def tensordot(x: A, other: A, dims: int | Sequence[int | Sequence[int]] = 2) -> A:
     """Sums of products over some axes of each: the remaining ones of x, then of other.
 
     Args:
-      dims: how many of the last axes of x and of the first of other; or two lists of axes, in pairs. One of size 1
-        goes with any.
+      dims: how many of the last axes of x and of the first of other; or an axis of each, or two lists of axes,
+        in pairs. One of size 1 goes with any.
 
     Raises:
       ValueError: if the sizes of a pair differ, or an axis is named twice.
@@ -93,7 +93,8 @@ def tensordot(x: A, other: A, dims: int | Sequence[Sequence[int]] = 2) -> A:
         if not 0 <= dims <= min(a.ndim, b.ndim):
             raise ValueError(f"tensordot: {dims} axes of shapes {a.shape} and {b.shape}")
         dims = (range(a.ndim - dims, a.ndim), range(dims))
-    first, second = ([t._axis(d, "tensordot") for d in one] for t, one in zip((a, b), dims, strict=True))
+    paired = [(one,) if isinstance(one, int) else one for one in dims]
+    first, second = ([t._axis(d, "tensordot") for d in one] for t, one in zip((a, b), paired, strict=True))
     for i, j in zip(first, second, strict=False):  # as PyTorch has it, one of size 1 is repeated: the other is summed
         if a.shape[i] == 1 != b.shape[j]:
             b = b.sum(j, keepdim=True, dtype=b.dtype)
