@@ -99,7 +99,8 @@ def parts_at(
 def is_set(buffer: Buffer, byte: int = 0) -> bool:
     """Whether a byte of a buffer is not zero, once all work on it is done."""
     flag = buffer if buffer.nbytes == 1 else buffer.view(1, dtypes.bool, byte)
-    return any(flag.copyout(memoryview(bytearray(1))))
+    seen = flag.host_view()
+    return any(flag.copyout(memoryview(bytearray(1))) if seen is None else seen)
 
 
 class KernelGraph(Runner, Generic[P]):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from threading import RLock
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, LazyOp, Ops, Storage, schedule
@@ -26,6 +26,7 @@ from .graph import KernelGraph, Place, Walk, is_set, parts_at
 from .item import ExecItem
 from .lower import lower
 
+T = TypeVar("T")
 _CHUNK_S = 0.02
 """About how long steps run in native code before Ctrl-C is looked for."""
 _NESTED_WORK = 1 << 32
@@ -119,15 +120,16 @@ class Body:
         self._count = sum(item.prg.num_kernels for item in items)
         self._items, self._prepared = items, now
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Prepared, and executed by nobody else meanwhile; nor are the loops within that its graph goes through."""
-        with ExitStack() as stack:
-            stack.enter_context(self.lock)
+    def held(self, execute: Callable[[], T]) -> T:
+        """Does something once it is prepared; nobody else executes it meanwhile, nor the loops within its graph."""
+        with self.lock:
             self.prepare()
-            for body in self._inside:  # of two that hold one another, everybody locks the same one first
-                stack.enter_context(body.lock)
-            yield
+            if not self._inside:
+                return execute()
+            with ExitStack() as stack:
+                for body in self._inside:  # of two that hold one another, everybody locks the same one first
+                    stack.enter_context(body.lock)
+                return execute()
 
     @property
     def work(self) -> tuple[int, int]:
@@ -233,8 +235,7 @@ class LoopRunner(Runner):
 
     def __call__(self, bufs: Sequence[Buffer], var_vals: Vars, wait: bool = False) -> float | None:
         """Executes all steps."""
-        with self.body.held():
-            return self._execute(bufs, wait)
+        return self.body.held(lambda: self._execute(bufs, wait))
 
     def _execute(self, bufs: Sequence[Buffer], wait: bool) -> float | None:
         condition = self.condition
@@ -322,8 +323,7 @@ class BranchRunner(Runner):
         for buffer in bufs:
             buffer.ensure_allocated()
         body, places = self.bodies[0 if is_set(bufs[self.choice]) else 1]
-        with body.held():
-            body.run(parts_at(bufs, places, body.kinds, 0))
+        body.held(lambda: body.run(parts_at(bufs, places, body.kinds, 0)))
         self.num_kernels = body.kernels or 1
         self.op_estimate, self.mem_estimate = body.work
         if wait:

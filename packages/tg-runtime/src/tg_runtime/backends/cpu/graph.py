@@ -154,7 +154,7 @@ class CPUGraph(KernelGraph[CPUProgram]):
         moves = self._moves
         if moves.places != places:
             moves = self._moves = Moves(places)
-        addresses = [buffer.opaque.address for buffer in bufs]
+        addresses = [(buffer._opaque or buffer.opaque).address for buffer in bufs]
         moves.put(addresses)
         told = None if flag is None else addresses[0] + flag
         done: int = native.repeat(native.address, self._whole.address, moves.address, len(places), start, stop, told)
