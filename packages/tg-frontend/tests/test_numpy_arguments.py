@@ -13,7 +13,7 @@ import pytest
 
 import tinytg as tg
 from tg_frontend import Tensor, nn
-from tg_frontend.functions.names import _STACKED
+from tg_frontend.functions.names import _STACKED, names
 
 DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
 X = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
@@ -297,6 +297,63 @@ def test_decompositions_keep_their_dtype_beside_another_default(name: str) -> No
         tg.set_default_dtype(tg.float32)
     for part in found if isinstance(found, tuple) else (found,):
         assert part.dtype.name in ("float32", "complex64", "int32"), name
+
+
+WITH_A_STATE = ("rand", "manual_seed", "seed", "set_", "normal")
+WIDER = {"geomspace", "linspace", "logspace"}
+"""Whose bounds do not say the dtype, as in PyTorch."""
+
+
+def test_functions_of_one_tensor_keep_its_floats() -> None:
+    x, tried = Tensor(np.array([0.25, 0.5, 0.75, 0.5], np.float16), device="NUMPY"), 0
+    for name in names():
+        function = getattr(tg, name)
+        if not callable(function) or isinstance(function, type) or name.startswith(WITH_A_STATE) or name in WIDER:
+            continue
+        try:
+            found = function(x)
+        except (TypeError, ValueError, RuntimeError, IndexError):  # takes something else
+            continue
+        parts = [part for part in (found if isinstance(found, tuple) else (found,)) if isinstance(part, Tensor)]
+        assert {part.dtype.name for part in parts if part.dtype.kind == "float"} <= {"float16"}, name
+        tried += 1
+    assert tried > 150
+
+
+PAIRS = """add subtract multiply divide floor_divide remainder fmod power maximum minimum fmax fmin arctan2 hypot
+    copysign nextafter logaddexp logaddexp2 equal not_equal less less_equal greater greater_equal float_power""".split()
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_number_before_a_tensor_is_one_of_its_dtype(name: str) -> None:
+    own = {"equal": "eq", "arctan2": "atan2"}.get(name, name)  # equal is PyTorch's: of all elements
+    for data in (np.array([0.1, 2.0]), np.array(0.7), np.array([0.1, 2.0], np.float32)):
+        wanted = getattr(np, name)(0.1, data)
+        found = getattr(tg, own)(0.1, Tensor(data))
+        assert name == "float_power" or found.dtype.name == wanted.dtype.name
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-14 if data.dtype == "float64" else 1e-6)
+    if name not in ("divide", "float_power", "nextafter", "arctan2", "hypot", "copysign", "logaddexp", "logaddexp2"):
+        for number, kind in ((300, "uint8"), (-1, "uint16"), (2**40, "int32")):
+            for shape in ((2,), ()):
+                with pytest.raises(OverflowError, match=f"{number} is no {kind}"):
+                    getattr(tg, own)(number, Tensor.ones(shape, dtype=kind))
+
+
+@pytest.mark.parametrize("kind", ["int8", "int32", "int64"])
+def test_signed_integers_compare_exactly_with_uint64(kind: str) -> None:
+    signed = np.array([-128, -1, 0, 1, 127] + [2**60, 2**63 - 1, -(2**63)] * (kind == "int64")).astype(kind)
+    unsigned = np.array([0, 1, 127, 128, 2**60, 2**60 + 1, 2**63, 2**64 - 1], np.uint64).reshape(-1, 1)
+    for op in OPERATORS[-6:]:
+        np.testing.assert_array_equal(op(Tensor(signed), Tensor(unsigned)).numpy(), op(signed, unsigned))
+        np.testing.assert_array_equal(op(Tensor(unsigned), Tensor(signed)).numpy(), op(unsigned, signed))
+
+
+def test_spacing_and_sorters() -> None:
+    for kind in (np.float16, np.float32, np.float64):
+        data = np.array([1.0, -3.0, 0.0, 100.0], kind)
+        np.testing.assert_array_equal(np.abs(tg.spacing(Tensor(data)).numpy()), np.abs(np.spacing(data)))
+    with pytest.raises(ValueError, match=r"a sorter of shape \(2,\) for a tensor of shape \(3,\)"):
+        tg.searchsorted(Tensor([3, 1, 2]), 0, sorter=Tensor([1, 2]))
 
 
 def test_selections_of_lists() -> None:

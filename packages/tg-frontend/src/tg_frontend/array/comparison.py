@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from tg_dtype import least_upper_dtype
 from tg_lazy import Ops
 
-from .base import B
-from .operands import alu, pair
+from .base import B, Base
+from .casts import cast
+from .movement import stretch
+from .operands import alu, constant, pair
+from .shapes import broadcast_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +18,38 @@ if TYPE_CHECKING:
 
 def compare(t: B, op: Ops, x: Any, what: str, reverse: bool = False) -> B:
     """A comparison that is an op, of operands that are broadcast and promoted."""
+    if _without_common_integers(t, x):
+        exact: B = _exact(t, op, x, what, reverse)
+        return exact
     a, b = pair(t, x, what, reverse)
     return alu(a, op, b)
+
+
+def _without_common_integers(t: B, x: Any) -> bool:
+    """Whether two integer tensors meet in floats, which do not have them all: one is uint64, the other is signed."""
+    if not isinstance(x, Base) or x._lazy.dtype is t._lazy.dtype or bool(x.ndim) != bool(t.ndim):
+        return False
+    return {t.dtype.kind, x.dtype.kind} == {"int", "uint"} and least_upper_dtype(t.dtype, x.dtype).kind == "float"
+
+
+def _exact(t: B, op: Ops, x: B, what: str, reverse: bool) -> B:
+    """A comparison of signed integers and uint64: a negative number is less than all of these."""
+    if t.device != x.device:
+        raise ValueError(f"{what}: operands on {t.device} and {x.device}; use .to()")
+    shape = broadcast_shape(what, t.shape, x.shape)
+    a, b = stretch(t, shape), stretch(x, shape)
+    if op is Ops.CMPLT:
+        return _less(b, a) if reverse else _less(a, b)
+    differs = alu(_less(a, b), Ops.OR, _less(b, a))
+    return differs if op is Ops.CMPNE else alu(differs, Ops.NOT)
+
+
+def _less(a: B, b: B) -> B:
+    if a.dtype.kind == "int":
+        below = alu(a, Ops.CMPLT, constant(a, 0, a.dtype, "lt"))
+        return alu(below, Ops.OR, alu(cast(a, b.dtype), Ops.CMPLT, b))
+    above = alu(alu(b, Ops.CMPLT, constant(b, 0, b.dtype, "lt")), Ops.NOT)
+    return alu(above, Ops.AND, alu(a, Ops.CMPLT, cast(b, a.dtype)))
 
 
 def eq(t: B, x: Any) -> B:
@@ -86,6 +120,9 @@ def ge(t: B, x: Any) -> B:
 
 def at_least(t: B, x: Any, what: str, reverse: bool) -> B:
     """Where the first operand is the second or more; ``reverse`` exchanges them."""
+    if _without_common_integers(t, x):
+        less: B = _exact(t, Ops.CMPLT, x, what, reverse)
+        return alu(less, Ops.NOT)
     a, b = pair(t, x, what, reverse)
     if a.dtype.kind == "float":  # a NaN is not at least anything
         return alu(alu(b, Ops.CMPLT, a), Ops.OR, alu(a, Ops.CMPEQ, b))

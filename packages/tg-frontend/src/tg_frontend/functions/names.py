@@ -111,7 +111,7 @@ def _beside(number: Any, others: tuple[Any, ...]) -> Tensor:
         return Tensor(number)
     if not isinstance(number, _PLAIN):
         return Tensor(number, device=other.device)
-    return Tensor(number, device=other.device, dtype=None if other.ndim else weak_dtype(other.dtype, number))
+    return Tensor(number, device=other.device, dtype=weak_dtype(other.dtype, number))
 
 
 def _of_each(method: Callable[..., Any]) -> Callable[..., Any]:

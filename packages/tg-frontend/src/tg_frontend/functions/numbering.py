@@ -219,7 +219,7 @@ def spacing(x: Tensor) -> Tensor:
       Tensor([ True])
     """
     value = floating(x)
-    return value.nextafter((value < 0).where(-math.inf, math.inf)) - value
+    return value.nextafter((value < 0).where(value.full_like(-math.inf), math.inf)) - value
 
 
 def fabs(x: Tensor) -> Tensor:

@@ -100,6 +100,8 @@ def searchsorted(x: A, values: Any, right: bool = False, side: Literal["left", "
     if x.ndim > 1 and (wanted.ndim != x.ndim or wanted.shape[:-1] != x.shape[:-1]):
         raise ValueError(f"searchsorted: values of shape {wanted.shape} in rows of shape {x.shape}")
     if sorter is not None:
+        if sorter.shape != x.shape:
+            raise ValueError(f"searchsorted: a sorter of shape {sorter.shape} for a tensor of shape {x.shape}")
         x = gather(x, -1, sorter)
     dtype = least_upper_dtype(x.dtype, wanted.dtype)
     rows = key_rows(x.cast(dtype), x.ndim - 1)
