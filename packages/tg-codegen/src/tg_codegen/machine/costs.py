@@ -81,6 +81,10 @@ class CPUCosts:
     scattered: float = number(
         5.0, "cycles", "an element that is read from a cache line of its own and put into its lane",
         "between what probe `columns` reads from the second-level cache and from memory")  # fmt: skip
+    late_page: float = number(
+        3.5, "cycles", "more, of such a line in a page whose address only the second-level TLB holds",
+        "Intel: 7 cycles from Skylake on, half of them beside other work; 1x1 convolutions with stride 2 of random sizes",
+    )  # fmt: skip
     packed: float = number(
         3.0, "cycles", "an element that is packed: as far from the next, but its neighbours come soon after",
         "probe `columns`, near and far, with the store and the counting of a copy's loops")  # fmt: skip

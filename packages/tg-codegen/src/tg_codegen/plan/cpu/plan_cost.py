@@ -8,6 +8,7 @@ counts instructions once they are there, it knows no caches.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 from math import prod
 from operator import mul
@@ -17,21 +18,21 @@ from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_shape import Expr, Variable, coefficient, linear_terms, upper
 
-from ...machine.memory import STRIDES
+from ...machine.memory import PAGE_BYTES, STRIDES
 from ...machine.target import Target
 from ...nest.nest import Axis, Nest, Node, Stage, is_elementwise
 from ...nest.spec import LANE, READS, SERIAL_OUTPUT, UNROLLED, Kind, NodeOp
 from ...nest.trim import conditions, congruence, needed
 from ...nest.windows import held, windowed
 from ..actions import reductions_of
-from ..planner import busiest, power_below
+from ..planner import busiest, masked, power_below
 
 Condition = tuple[list[int], int, Literal["less", "equal"] | int]
 """A condition on some dimensions: their factors, and what their sum is less than, equal to or congruent to."""
 ALIKE_LANES = 1.5
 """Times the fewest instructions of any dimension: of those with fewer than so many, each is planned and compared by
 cycles. A count of instructions knows neither tiles nor what can be packed."""
-LANES_GAIN = 0.7
+LANES_GAIN = 0.85
 """Part of the first plan's cycles, below which lanes along another dimension are chosen: the estimate may err."""
 EVEN_GAIN = 0.9
 """The same for a plan that divides its work more evenly among threads, and is otherwise alike."""
@@ -49,7 +50,7 @@ def plan_cycles(nest: Nest, target: Target) -> float:
     packs = [stage for stage in nest.stages if stage.node.op is NodeOp.LOAD
              or (stage.node.op is Ops.CAST and stage.node.src[0].op is NodeOp.LOAD)]
     return sum(_terms(nest, node, target) for node in reductions_of(nest)) + sum(
-        _copied(nest, stage, target) for stage in packs)
+        _copied(nest, stage, target) for stage in packs) + _turned(nest, target)
 
 
 def walk_cycles(nest: Nest, around: frozenset[Variable], target: Target) -> float:
@@ -90,6 +91,7 @@ def _terms(nest: Nest, node: Node, target: Target) -> float:
     for load in (n for n in node.toposort() if n.op is NodeOp.LOAD):
         converted = dtypes.is_float(load.dtype) and load.dtype.itemsize < dtypes.float32.itemsize and load not in ready
         takes += (_price(nest, load, node, lanes, target) + converted * costs.conversion) * _distinct(nest, load, tile)
+        takes += _late(nest, load, node, tile if lanes is None else [*tile, lanes], target)
     if axes[-1].kind is Kind.REDUCE:
         takes += costs.iteration
     takes = max(takes, costs.latency * prod(upper(a.extent) for a in tile if a.kind is Kind.UNROLL))
@@ -165,6 +167,58 @@ def _distinct(nest: Nest, load: Node, tile: list[Axis]) -> int:
     return min(prod(upper(a.extent) for a in axes), held(axes, windowed(load, nest)))
 
 
+def _turned(nest: Nest, target: Target) -> float:
+    """Cycles of storing results whose lanes are not neighbours in memory: they are transposed, or stored one by one."""
+    takes = 0.0
+    for store in nest.stores:
+        lanes = next((a for a in nest.axes if a.kind is Kind.VECTOR and a.root in store.roots), None)
+        if lanes is None or coefficient(store.index, lanes.root) == 1:
+            continue
+        points = prod(upper(nest.roots[root].extent) for root in store.roots)
+        rows = any(a.kind is Kind.UPCAST and coefficient(store.index, a.root) == 1 for a in nest.axes)
+        takes += points * (target.cpu.packed_transposed if rows else target.cpu.scattered) * _share(
+            [a for a in nest.axes if a.root in store.roots], target)
+    return takes
+
+
+def _late(nest: Nest, load: Node, node: Node, tile: list[Axis], target: Target) -> float:
+    """Cycles in which a tile waits for an operand that is read in place, where no hardware prefetcher follows.
+
+    That is so where a dimension of the reduction jumps far. In each step of it the tile, and the dimensions of the
+    reduction that do not jump, read some lines. Those of a small operand come from the second-level cache, in time.
+    """
+    costs, itemsize = target.cpu, load.dtype.itemsize
+    steps = {root: coefficient(load.arg[1], root) for root in load.free}
+    if any(stage.node is load or load in stage.node.src for stage in nest.stages) or None in steps.values():
+        return 0.0
+    jumps = {root: abs(step) * itemsize for root, step in steps.items() if step}
+    reduced = [root for root in node.arg[1] if root in jumps]
+    near = [root for root in reduced if jumps[root] < costs.scattered_bytes]
+    if len(near) == len(reduced):
+        return 0.0
+    walked = [(jumps[a.root] * a.stride, upper(a.extent)) for a in tile if a.root in jumps and a.root not in reduced]
+    walked += [(jumps[root], upper(nest.roots[root].extent)) for root in near]
+    terms = prod(upper(nest.roots[root].extent) for root in near)
+    together = prod(upper(a.extent) for a in tile if a.root in reduced)
+    whole = _lines([(jump, upper(nest.roots[root].extent)) for root, jump in jumps.items()], itemsize, target)
+    if whole * target.line_bytes <= target.beside_bytes:
+        return 0.0
+    pages = prod(upper(nest.roots[root].extent) for root in reduced if jumps[root] >= PAGE_BYTES)
+    late = costs.scattered + (costs.late_page if pages > costs.near_pages else 0.0)
+    return _lines(walked, itemsize, target) * together / terms * late
+
+
+def _lines(walked: Iterable[tuple[int, int]], itemsize: int, target: Target) -> float:
+    """About how many lines hold what loops reach, each of which takes a step in bytes so many times."""
+    run, runs = itemsize, 1
+    for jump, count in sorted(walked):
+        if jump <= max(run, target.line_bytes):
+            run += jump * (count - 1)
+        else:
+            runs *= count
+    return runs * (1 + (run - itemsize) / target.line_bytes)
+
+
 def _lanes(nest: Nest, node: Node) -> Axis | None:
     """The loop that has the lanes of a reduction: one of its own before one that it has in common with its outputs."""
     found = [a for a in nest.axes if a.kind in LANE and a.root in {*node.free, *node.arg[1]}]
@@ -208,7 +262,13 @@ def _copied(nest: Nest, stage: Stage, target: Target) -> float:
     lanes = next((a for a in local if a.kind in LANE), None)
     elements = held(local, windowed(load, nest)) * prod(upper(a.extent) for a in around) * _share(around, target)
     costs = target.cpu
-    if lanes is None or coefficient(load.arg[1], lanes.root) == 1:
-        return elements * costs.packed / (1 if lanes is None else upper(lanes.extent))
-    rows = any(coefficient(load.arg[1], a.root) == 1 and upper(a.extent) >= upper(lanes.extent) for a in local)
-    return elements * (costs.packed_transposed if rows else costs.packed)
+    if lanes is None:
+        return elements * costs.packed
+    by, width = coefficient(load.arg[1], lanes.root), upper(lanes.extent)
+    if by == 1 or (by is not None and 1 < by <= STRIDES and not masked(load, lanes.root)):
+        return elements * (costs.packed + costs.strided_read(by) - 1) / width
+    steps = {a.name: coefficient(load.arg[1], a.root) for a in local}
+    if any(steps[a.name] == 1 and upper(a.extent) >= width for a in local):
+        return elements * costs.packed_transposed
+    beside = any(step is not None and 0 < step * load.dtype.itemsize < target.line_bytes for step in steps.values())
+    return elements * (costs.packed if beside else costs.scattered)
