@@ -207,11 +207,11 @@ class Probes:
             yield Measured(f"prefetch: {nbytes} bytes ahead", far.nbytes / took / 1e9, "GB/s")
 
     def threads(self) -> Iterator[Measured]:
-        """Waking all threads for nothing: in operations of one core, two a cycle."""
+        """Cycles of one core from which on all threads are faster: what waking them takes is saved."""
         loop, many = self.chain(), self.bench.threads
         took = [self.bench.best(self.bench.call(loop, "probe", n, n)) for n in (1, many)]
-        operations = (took[1] - took[0]) / self.cycle * self.target.cpu.units
-        yield Measured("threads", operations, "operations", self.target.cpu.thread_work)
+        cycles = (took[1] - took[0]) / self.cycle * many / (many - 1)
+        yield Measured("threads", cycles, "cycles", self.target.cpu.thread_cycles)
 
 
 PROBES: dict[str, Callable[[Probes], Iterator[Measured]]] = {

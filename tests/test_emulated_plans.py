@@ -53,7 +53,7 @@ class Machine:
         return Device.load(entry.device).unavailable(entry) or ""
 
 
-EAGER = replace(Target().cpu, thread_work=64)
+EAGER = replace(Target().cpu, thread_cycles=8)
 """Costs of a machine that divides among its threads what is as small as here."""
 MACHINES = {
     "NEON, 4 threads": Machine("QEMU+CPU:LLVM:aarch64", 16, 32, 4),

@@ -11,6 +11,7 @@ import pytest
 from tg_codegen import Target, UOps, interpret, linearize
 from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.verify import verify
+from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.nest.lower import lower
 from tg_codegen.plan.actions import apply
 from tg_codegen.plan.cpu.panels import panel_bytes, widest
@@ -24,7 +25,8 @@ from tg_shape import ShapeTracker
 
 ST = ShapeTracker.from_shape
 F32 = dtypes.float32
-CPU = Target(vector_bytes=32, registers=16, threads=2, l1_bytes=1 << 13, l2_bytes=1 << 16)
+CPU = Target(vector_bytes=32, registers=16, threads=2, l1_bytes=1 << 13, l2_bytes=1 << 16,
+             cpu=replace(CPUCosts(), thread_cycles=0))  # which divides among its threads what is as small as here
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

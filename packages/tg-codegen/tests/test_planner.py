@@ -15,6 +15,7 @@ from tg_codegen import EmitError, Target, compile_ast, interpret, linearize
 from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.ir.verify import verify
+from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.machine.limits import accumulators
 from tg_codegen.machine.target import SCRATCH_BYTES
 from tg_codegen.nest.lower import lower
@@ -35,8 +36,10 @@ from tg_shape import ShapeTracker, Variable, sint, upper
 
 ST = ShapeTracker.from_shape
 F32 = dtypes.float32
-LARGE = Target(vector_bytes=64, registers=32, threads=2, l1_bytes=32 << 10, l2_bytes=1 << 20)
-SMALL = Target(vector_bytes=16, registers=16, threads=3, l1_bytes=1 << 8, l2_bytes=1 << 11)
+EAGER = replace(CPUCosts(), thread_cycles=0)
+"""Costs of a machine that divides among its threads what is as small as here."""
+LARGE = Target(vector_bytes=64, registers=32, threads=2, l1_bytes=32 << 10, l2_bytes=1 << 20, cpu=EAGER)
+SMALL = Target(vector_bytes=16, registers=16, threads=3, l1_bytes=1 << 8, l2_bytes=1 << 11, cpu=EAGER)
 """Caches so small that products which take no time are cut, packed and divided as large ones are."""
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -332,7 +335,8 @@ def test_a_window_is_unrolled_where_its_vectors_stay_in_registers(registers: int
     """Or else its innermost dimension stays a loop, around a tile with several vectors."""
     target = Target(vector_bytes=32, registers=registers, threads=1, folds=True)
     nest = parse_nest(STRIDED.format(wide=90, plane=180, outputs=16 * 180))
-    nest = apply(nest, loop_actions(nest, target))
+    lanes = next(root for root in nest.roots.values() if root.var.name == "i0")
+    nest = apply(nest, CPUPlanner(nest, target, wanted=lanes).planned())
     assert [a.kind for a in nest.axes if a.root.name == "r2"] == [Kind.UNROLL if unrolled else Kind.REDUCE]
     assert unrolled or [a for a in nest.axes if a.root.name == "i0" and a.kind is Kind.UPCAST], "one vector"
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import pytest
 
 from tg_codegen import EmitError, Target, compile_ast, interpret, parse_action
 from tg_codegen.emit.kernel import emit
+from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
 from tg_codegen.nest.text import parse_kernel, print_kernel
@@ -137,7 +138,7 @@ def test_more_rows_than_a_cache_holds_where_keys_come_from_beyond_it(keys: int, 
 @pytest.mark.parametrize("threads", [1, 2, 4, 8])
 @pytest.mark.parametrize("rows", [97, 101, 131, 192, 251])
 def test_rows_in_blocks_are_all_done_once_and_divided_among_threads(rows: int, threads: int) -> None:
-    target = Target(vector_bytes=32, threads=threads, l2_bytes=16384)
+    target = Target(vector_bytes=32, threads=threads, l2_bytes=16384, cpu=replace(CPUCosts(), thread_cycles=0))
     kernel = stated(lower(weighted(1, rows, 32, 4)))
     assert kernel.block == 1 and not kernel.last and upper(kernel.shared[-1].extent) == rows
     split = applied(kernel, before_emission(kernel, target))

@@ -106,7 +106,7 @@ def test_threads_touch_their_shares_alone(kind: str, threads: int, monkeypatch: 
 def test_kernels_whose_threads_sleep_say_nothing() -> None:
     items, _ = schedule([KERNELS["elements"]()])
     target = Target(vector_bytes=32, threads=2)
-    eager = replace(target, cpu=replace(target.cpu, thread_work=1))
+    eager = replace(target, cpu=replace(target.cpu, thread_cycles=0))
     for one, threads in ((target, 1), (eager, 2)):
         spec = compile_ast(items[-1].ast, ClangRenderer(one))
         assert spec.threads == threads

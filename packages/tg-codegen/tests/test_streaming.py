@@ -329,7 +329,8 @@ def columns(batch: int, n: int, m: int, op: Ops = Ops.ADD) -> LazyOp:
 @pytest.mark.parametrize("op", [Ops.ADD, Ops.MAX])
 @pytest.mark.parametrize("shape", [(1, 64, 512), (1, 67, 509), (3, 41, 300), (1, 40, 2100)], ids=str)
 def test_columns_are_reduced_row_by_row(shape: tuple[int, int, int], op: Ops, threads: int) -> None:
-    target = Target(vector_bytes=32, registers=16, threads=threads, l2_bytes=1 << 14)
+    eager = replace(CPUCosts(), thread_cycles=0)
+    target = Target(vector_bytes=32, registers=16, threads=threads, l2_bytes=1 << 14, cpu=eager)
     spec = compile_ast(columns(*shape, op), LLVMRenderer(target))
     assert any(str(action).startswith("split_reduction(") for action in spec.actions)
     assert spec.threads == threads

@@ -120,7 +120,7 @@ def test_the_heuristic(shape: tuple[int, int, int, int, int]) -> None:
 
 
 def test_the_heuristic_cuts_the_batch() -> None:
-    log = [str(action) for action in cpu_loops(lower(gradient(200, 8, 9, 64, 3)), CPU)]
+    log = [str(action) for action in CPUPlanner(lower(gradient(200, 8, 9, 64, 3)), CPU).planned()]
     assert any(line.startswith("split_reduction") for line in log)
     assert any(line.startswith("pack(0, r0") for line in log)
 
@@ -157,7 +157,7 @@ def test_rows_that_do_not_fit_are_not(target: Target, shape: tuple[int, int, int
 
 def test_a_tile_has_the_window_that_moves_along_the_reduction() -> None:
     target, shape = replace(CPU, threads=2, registers=32), (200, 8, 8, 32, 3)
-    log = [str(action) for action in cpu_loops(lower(gradient(*shape)), target)]
+    log = [str(action) for action in CPUPlanner(lower(gradient(*shape)), target).planned()]
     assert {"split(i0, 8, UPCAST)", "mark(i3, UPCAST)", "split(r2, 3, UNROLL)", "mark(i1, THREAD)"} <= set(log)
     small = (3, *shape[1:])
     actions = [parse_loop(line) for line in log if "THREAD" not in line and "r0" not in line]

@@ -63,6 +63,9 @@ class CPUCosts:
         2.0, "cycles", "a vector of which some elements are not written", "Fog: VMASKMOV to memory; probe `masks`")
     division: float = number(
         8.0, "cycles", "a vector of quotients, square roots or reciprocals", "Fog: VDIVPS, VSQRTPS; probe `division`")
+    function: float = number(
+        10.0, "cycles", "a vector of exponentials, logarithms or sines",
+        "about twenty multiply-adds and selections: what they are written with in `special`")  # fmt: skip
     integer_division: float = number(
         12.0, "cycles", "a quotient or a remainder of integers", "Fog: DIV of 32 bits; probe `integer division`")
     constant_quotient: float = number(
@@ -83,8 +86,8 @@ class CPUCosts:
         "between what probe `columns` reads from the second-level cache and from memory")  # fmt: skip
     late_page: float = number(
         3.5, "cycles", "more, of such a line in a page whose address only the second-level TLB holds",
-        "Intel: 7 cycles from Skylake on, half of them beside other work; 1x1 convolutions with stride 2 of random sizes",
-    )  # fmt: skip
+        "Intel: 7 cycles from Skylake on, half of them beside other work; 1x1 convolutions with stride 2 of random "
+        "sizes")  # fmt: skip
     packed: float = number(
         3.0, "cycles", "an element that is packed: as far from the next, but its neighbours come soon after",
         "probe `columns`, near and far, with the store and the counting of a copy's loops")  # fmt: skip
@@ -115,9 +118,10 @@ class CPUCosts:
         10.0, "operations", "of a value, from which on it is kept for a row rather than computed again",
         "a store, a load and a loop of their own: five cycles of two operations each; rows `softmax` of the bench",
     )  # fmt: skip
-    thread_work: int = number(
-        1 << 15, "operations", "of a kernel, below which waking threads costs more than it saves",
-        "waking a thread takes 5 to 10 microseconds, in which a core does 2 operations a cycle; probe `threads`",
+    thread_cycles: int = number(
+        20_000, "cycles", "of one core for a kernel, below which waking threads takes longer than it saves",
+        "a launch on two threads takes 2 to 3 microseconds more, of which half of the kernel is to be saved; products, "
+        "sums, softmax and convolutions of 30,000 to 2 million operations with and without; probe `threads`",
     )  # fmt: skip
     panel_reads: int = number(
         8, "reads", "of a vector that is far from the next one, from which on it is packed",

@@ -26,6 +26,7 @@ from .cpu.updates import UpdatePlanner
 from .draft import Draft
 from .gpu.planner import GPUPlanner
 from .planner import UNEVEN, busiest
+from .work import worth_threads
 
 Proposals = Callable[[Kernel, Target], Iterable[KernelAction]]
 """Actions for a kernel and a machine."""
@@ -113,11 +114,11 @@ def with_copies(nest: Nest, actions: list[LoopAction]) -> list[LoopAction]:
 def threads_around(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
     """Divides a shared loop among all threads, if none is divided yet: the outermost that gives them even shares.
 
-    Where none does, it is the outermost that is long enough.
+    Where none does, it is the outermost that is long enough. A kernel that is over sooner is left to one thread.
     """
     threads = target.threads
     long = [a for a in kernel.shared if upper(a.extent) >= threads]
-    if threads > 1 and long and not kernel.threaded:
+    if long and not kernel.threaded and worth_threads(kernel.outline, target):
         even = (a for a in long if busiest(upper(a.extent), threads) * threads <= UNEVEN)
         yield Mark(next(even, long[0]).name, Kind.THREAD)
 

@@ -14,6 +14,7 @@ from ..nest.scratch import stages_fit
 from ..nest.spec import REORDERING, SERIAL, STATED, Kind, NodeOp
 from ..nest.trim import conditions, congruence
 from .actions import LoopAction, Mark, Split, apply, loads_of, noting
+from .work import worth_threads
 
 UNROLL_MAX = 9
 """Iterations of a reduction, at the most, that are unrolled whole: a window of 3 by 3."""
@@ -49,6 +50,7 @@ class Planner(ABC):
     Attributes:
       contracted: whether a matrix instruction takes several terms at a time.
       evenly: whether to divide among threads a loop that gives them nearly equal shares, if there is one.
+      threaded: whether there is enough to do for several threads of a CPU to gain.
     """
 
     def __init__(self, nest: Nest, target: Target, matrices: bool = False, evenly: bool = False) -> None:
@@ -58,8 +60,7 @@ class Planner(ABC):
         nodes = nest.nodes()
         self.loads = loads_of(nest)
         self.reductions = [n for n in nodes if n.op is NodeOp.REDUCE]
-        points = [*(n.free for n in nodes), *(s.roots for s in nest.stores)]
-        self.work = max(prod(upper(nest.roots[r].extent) for r in free) for free in points) * max(1, len(nodes) // 4)
+        self.threaded = worth_threads(nest, target)
         itemsize = max([n.dtype.itemsize for n in nodes if n.op is not NodeOp.INDEX] or [4])
         self.lanes = max(1, target.vector_bytes // max(itemsize, 1 if itemsize == 1 else 2))
         if itemsize < 4 and any(is_elementwise(n) for n in nodes):  # it may be computed in 32 bits
@@ -99,11 +100,6 @@ class Planner(ABC):
             return False
         self.do_all(actions)
         return True
-
-    @property
-    def threaded(self) -> bool:
-        """Whether the kernel does enough work for several threads to gain."""
-        return self.target.threads > 1 and (self.target.awake or self.work >= self.target.cpu.thread_work)
 
     def enough(self, axis: Axis) -> bool:
         """Whether a loop has iterations for all threads; where shares are to be even, also about as many for each.

@@ -143,7 +143,8 @@ class GPUPlanner(Planner):
                   if coefficient(load.arg[1], best.var) not in (0, 1) and self.contiguous_rows(load, best) is not None]
         if across and self.square(best, across[0]):
             return
-        if self.work // self.lanes >= self.target.gpu.lanes:
+        points = max(prod(upper(self.nest.roots[r].extent) for r in store.roots) for store in self.nest.stores)
+        if points * max(1, len(self.nest.nodes()) // 4) // self.lanes >= self.target.gpu.lanes:
             width = self.even(best.var, self.lanes)
             if width >= 2 and any(coefficient(n.arg[1], best.var) == 1 for n in self.loads) | any(
                     coefficient(s.index, best.var) == 1 for s in self.nest.stores):
