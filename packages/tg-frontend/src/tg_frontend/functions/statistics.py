@@ -7,6 +7,7 @@ import math
 from tg_dtype import dtypes, sum_dtype
 
 from ..array.axes import axes_of, kept
+from ..array.casts import wide
 from ..array.counted import mask_of
 from ..array.reduction import count_along
 from ..tensor import Tensor
@@ -294,7 +295,8 @@ def nanstd(
       >>> nanstd(Tensor([1.0, float("nan"), 5.0]))
       Tensor(2.)
     """
-    return nanvar(x, axis, correction=correction, keepdim=keepdim, dtype=dtype, where=where, mean=mean).sqrt()
+    return wide(x if dtype is None else x.cast(dtype), lambda x: nanvar(
+        x, axis, correction=correction, keepdim=keepdim, where=where, mean=mean).sqrt())
 
 
 def nancumsum(x: Tensor, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:

@@ -6,6 +6,7 @@ from math import inf
 
 from tg_dtype import dtypes
 
+from ..array.casts import wide
 from ..host.coerce import to_dtype
 from ..tensor import Tensor
 from .elimination import inv
@@ -51,7 +52,10 @@ def vector_norm(
       >>> linalg.vector_norm(Tensor([3.0, 4.0]))
       Tensor(5.)
     """
-    x = _floats(x, dtype, "vector_norm")
+    return wide(_floats(x, dtype, "vector_norm"), lambda x: _vector_norm(x, ord, dim, keepdim))
+
+
+def _vector_norm(x: Tensor, ord: float, dim: Axes, keepdim: bool) -> Tensor:
     axes = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     size = x.abs()
     if not axes:

@@ -65,8 +65,9 @@ def var_mean(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correctio
 
 def _moments(
     x: A, axis: Axes | bool, keepdim: bool, correction: Any, dtype: DTypeLike | None = None, where: Any = None,
-    mean: Any = None,
+    mean: Any = None, root: bool = False,
 ) -> tuple[A, A]:  # fmt: skip
+    """The variance, or with ``root`` the deviation, and the mean: rounded to the dtype once."""
     less: Any = 1 if correction is None else correction
     if isinstance(less, complex) or getattr(less, "is_complex", bool)():
         raise TypeError(f"var: the correction is a real number, got {less!r}")
@@ -87,7 +88,8 @@ def _moments(
     if isinstance(divisor, Array):
         divisor = divisor.maximum(0)
     var = (distance * distance)._apply(Sum(axes)) / divisor
-    return kept(var.cast(floats.dtype), axes, keepdim), kept(mean.cast(floats.dtype), axes, keepdim)
+    spread = _root(var) if root else var
+    return kept(spread.cast(floats.dtype), axes, keepdim), kept(mean.cast(floats.dtype), axes, keepdim)
 
 
 def _root(x: A) -> A:
@@ -109,7 +111,7 @@ def std(
       >>> Tensor([1.0, 3.0]).std(correction=0)
       Tensor(1.)
     """
-    return _root(_moments(x, axis, keepdim, correction, dtype, where, mean)[0])
+    return _moments(x, axis, keepdim, correction, dtype, where, mean, root=True)[0]
 
 
 def std_mean(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correction: float | None = 1) -> tuple[A, A]:
@@ -120,8 +122,7 @@ def std_mean(x: A, axis: Axes | bool = None, *, keepdim: bool = False, correctio
       >>> Tensor([1.0, 3.0]).std_mean(correction=0)
       (Tensor(1.), Tensor(2.))
     """
-    var, mean = var_mean(x, axis, keepdim=keepdim, correction=correction)
-    return _root(var), mean
+    return _moments(x, axis, keepdim, correction, root=True)
 
 
 def _weights(x: A, weights: A | None, what: str) -> A | None:

@@ -1,0 +1,57 @@
+"""What has squares, powers or exponentials inside keeps to the range of its result, not of these: float16 has 65504."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tg_frontend.nn.functional as F
+from tg_dtype import DType, dtypes
+from tg_frontend import Tensor, linalg
+from tg_frontend.functions import nanstd
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+Pair = tuple[Callable[[Any], Any], Callable[[Array], Any]]
+
+
+def norms(ord: int) -> Pair:
+    return lambda x: linalg.vector_norm(x, ord, 1), lambda x: np.linalg.norm(x, ord, 1)
+
+
+def methods(p: int) -> Pair:
+    return lambda x: x.norm(p, dim=1), lambda x: np.linalg.norm(x, p, 1)
+
+
+OF: dict[str, Pair] = {
+    **{f"norm {ord}": norms(ord) for ord in (1, 2, 3, 6, -1, -2)},
+    **{f"Tensor.norm {p}": methods(p) for p in (2, 3, 6)},
+    "Frobenius": (linalg.matrix_norm, lambda x: np.linalg.norm(x)),
+    "std": (lambda x: x.std(1), lambda x: x.std(1, ddof=1)),
+    "std_mean": (lambda x: x.std_mean(1)[0], lambda x: x.std(1, ddof=1)),
+    "nanstd": (lambda x: nanstd(x, axis=1), lambda x: x.std(1)),
+    "mean": (lambda x: (x * 60).mean(1), lambda x: (x * 60).mean(1)),
+    "logsumexp": (lambda x: x.logsumexp(1), lambda x: np.logaddexp.reduce(x, 1)),
+    "hypot": (lambda x: x.hypot(x), lambda x: np.hypot(x, x)),
+    "normalize": (F.normalize, lambda x: x / np.linalg.norm(x, 2, 1, keepdims=True)),
+    "layer_norm": (
+        lambda x: F.layer_norm(x, (37,)), lambda x: (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True)),
+    "rms_norm": (lambda x: F.rms_norm(x, (37,)), lambda x: x / np.sqrt((x * x).mean(1, keepdims=True))),
+    "pairwise_distance": (lambda x: F.pairwise_distance(x, x.flip(0)), lambda x: np.linalg.norm(x - x[::-1], 2, 1)),
+}
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("name", OF)
+def test_what_overflows_inside(name: str, dtype: DType) -> None:
+    ours, exact = OF[name]
+    drawn = Tensor(np.random.default_rng(0).standard_normal((4, 37)) * 400, dtype=dtype)
+    if name == "mean":
+        drawn = drawn.maximum(-900).minimum(900)
+    found = ours(drawn)
+    assert found.dtype is dtype
+    want = exact(drawn.cast(dtypes.float64).numpy())
+    np.testing.assert_allclose(found.cast(dtypes.float64).numpy(), want, rtol=2e-3 if dtype is dtypes.float16 else 2e-2,
+                               atol=1e-2 if name in ("layer_norm", "mean") else 1e-3)
