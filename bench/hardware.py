@@ -209,6 +209,8 @@ class Probes:
     def threads(self) -> Iterator[Measured]:
         """Cycles of one core from which on all threads are faster: what waking them takes is saved."""
         loop, many = self.chain(), self.bench.threads
+        if many < 2:
+            return
         took = [self.bench.best(self.bench.call(loop, "probe", n, n)) for n in (1, many)]
         cycles = (took[1] - took[0]) / self.cycle * many / (many - 1)
         yield Measured("threads", cycles, "cycles", self.target.cpu.thread_cycles)

@@ -12,12 +12,13 @@ from tg_codegen import Target, compile_ast
 from tg_codegen.ir.builder import LinearBuilder
 from tg_codegen.ir.facts import pointer_base
 from tg_codegen.ir.program import ProgramSpec
+from tg_codegen.ir.scalar import scalar_function
 from tg_codegen.ir.shares import shares
 from tg_codegen.ir.uop import UOp
 from tg_codegen.linear import interpret as interpreter
 from tg_codegen.render.c.clang import ClangRenderer
-from tg_dtype import dtypes
-from tg_lazy import LazyBuffer, Ops, schedule
+from tg_dtype import DType, dtypes
+from tg_lazy import COMPARISONS, ON_INTEGERS, SPEC, LazyBuffer, Ops, schedule
 
 F32 = dtypes.float32
 
@@ -141,3 +142,20 @@ def test_lanes_that_a_gate_closes_do_not_count() -> None:
     gate = k.alu(Ops.CMPLT, lanes, k.broadcast(k.alu(Ops.ADD, core, k.const(1)), 4))
     k.store(data, k.alu(Ops.MUL, core, k.const(4)), k.broadcast(k.const(1, F32), 4), gate)
     assert shares(k.uops, 2) == {0: ((0, 4), (16, 24))}
+
+
+@pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.uint8, dtypes.int64], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("op", sorted(ON_INTEGERS | COMPARISONS, key=str), ids=str)
+def test_places_that_any_operation_of_integers_computes(op: Ops, dtype: DType) -> None:
+    """Of a thread's number, and of what is read from memory, which may be anything."""
+    k = LinearBuilder()
+    read, core = k.param(1, dtype), k.special("core_id", 4)
+    for slot, place in ((0, k.cast(core, dtype)), (2, k.load(read, core))):
+        two, first = k.const(2, dtype), k.alu(Ops.CMPLT, core, k.const(2))
+        sources = [first, place, two] if op is Ops.WHERE else [place, two, two][: SPEC[op].arity]
+        found = k.cast(place, dtypes.int64) if op is Ops.CAST else k.alu(op, *sources)
+        k.store(k.param(slot, F32), k.cast(found, dtypes.int32), k.const(1, F32))
+        at = scalar_function(found)
+        for thread, share in enumerate(shares(k.uops, 4)[slot]):
+            numbers = [thread < 2, thread, 2] if op is Ops.WHERE else [thread, 2, 2][: len(found.src)]
+            assert share is not None and share[0] <= 4 * int(at(*numbers)) < share[1], thread

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import tinytg as tg
+from tg_dtype import dtypes
 from tg_frontend import Tensor, nn
+from tg_frontend.functions import interp
 from tg_frontend.functions.names import _STACKED, names
 
 DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
@@ -363,3 +365,68 @@ def test_selections_of_lists() -> None:
         tg.select([[1, 0]], [[1, 2]])
     assert tg.delete(tg.arange(5), np.array([[0, 1], [2, 1]])).tolist() == [3, 4]
     assert tg.mgrid[0 : 1 : np.complex64(3j)].tolist() == [0.0, 0.5, 1.0]
+
+
+def test_a_bound_that_is_nan_of_any_kind() -> None:
+    x, values = Tensor([1.0, math.nan, -3.0, 5.0]), np.array([1.0, np.nan, -3.0, 5.0], np.float32)
+    for bound in (np.float32(np.nan), math.nan, np.array([np.nan, 1, 1, np.nan], np.float32), np.float64(np.nan)):
+        np.testing.assert_array_equal(x.clip(bound).numpy(), np.clip(values, bound, None))
+        np.testing.assert_array_equal(x.clip(None, bound).numpy(), np.clip(values, None, bound))
+
+
+INTEGERS = [0, 1, 5, 2**53 + 1, 2**62 + 1, 2**63 - 1]
+
+
+@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
+def test_signed_and_unsigned_integers_are_compared_exactly_whatever_holds_them(name: str) -> None:
+    signed, unsigned = [*INTEGERS, -1, -(2**63)], [*INTEGERS, 2**63, 2**64 - 1]
+    of = getattr(operator, name)
+    for a, b in itertools.product(signed, unsigned):
+        want = [of(a, b)]
+        x, y = Tensor([a], dtype=dtypes.int64), Tensor([b], dtype=dtypes.uint64)
+        for left, right in ((x, y), (x, y.numpy()), (x, y[0]), (x[0], y)):
+            assert of(left, right).flatten().tolist() == want, (a, b)
+        assert of(y, x.numpy()).tolist() == of(y, x[0]).flatten().tolist() == [of(b, a)]
+
+
+def test_membership_of_signed_and_unsigned_integers() -> None:
+    signed, unsigned = [*INTEGERS, -1, -(2**63)], [*INTEGERS[::2], 2**63, 2**64 - 1]
+    for mine, others, kind, other in (
+        (signed, unsigned, dtypes.int64, dtypes.uint64), (unsigned, signed, dtypes.uint64, dtypes.int64),
+    ):  # fmt: skip
+        for many in (others, others * 40):
+            found = Tensor(mine, dtype=kind).isin(Tensor(many, dtype=other))
+            assert found.tolist() == [value in others for value in mine]
+            assert Tensor(mine, dtype=kind).isin(Tensor(many, dtype=other), invert=True).tolist() == [
+                value not in others for value in mine]
+
+
+def test_an_integer_of_numpy_that_does_not_fit_is_refused_as_one_of_python_is() -> None:
+    x = Tensor([1, 2], dtype=dtypes.int8)
+    for value in (300, np.int64(300), np.array(300)):
+        for call in (lambda v: x + v, lambda v: x * v, x.eq, x.maximum, lambda v: x > v):
+            with pytest.raises(OverflowError, match="300 is no int8"):
+                call(value)
+    assert (x + np.int64(3)).tolist() == [4, 5] and (x + np.int64(3)).dtype is dtypes.int8
+
+
+def test_no_gradient_of_interp_is_lost_beside_a_place_that_is_infinite() -> None:
+    for places, want in (([0.0, 1.0, math.inf], ([-0.5, -0.5, 0.0], [0.5, 2.5, 0.0])),):
+        xp, fp = (Tensor(v, dtype=dtypes.float64, requires_grad=True) for v in (places, [1.0, 2.0, 4.0]))
+        interp(Tensor([0.5, 1.0, 2.0], dtype=dtypes.float64), xp, fp).sum().backward()
+        assert xp.grad is not None and fp.grad is not None
+        assert (xp.grad.tolist(), fp.grad.tolist()) == want
+
+
+@pytest.mark.parametrize("name", ["any", "all", "norm", "count_nonzero"])
+def test_a_dtype_is_not_swallowed(name: str) -> None:
+    for dtype in (complex, "F", dtypes.complex64):
+        with pytest.raises(TypeError):
+            getattr(Tensor([1.0, 4.0]), name)(dtype=dtype)
+
+
+def test_an_axis_is_none_of_the_arrays_that_are_joined() -> None:
+    x = Tensor([1.0, 2.0])
+    for axis in (0, np.int64(0)):
+        assert tg.concatenate([x, [3.0]], axis).tolist() == [1, 2, 3]
+        assert tg.stack([x, x], axis).shape == (2, 2)

@@ -157,6 +157,8 @@ class _Decided(Bounds):
             return min(low for low, _ in chosen), max(high for _, high in chosen)
         if of and dtypes.is_bool(u.dtype):
             return _decided(u.op, of)
+        if u.op is Ops.NOT:  # -1 - x; of unsigned integers that is out of their range, and says nothing
+            return -1 - of[0][1], -1 - of[0][0]
         return super().own(u, of)
 
 

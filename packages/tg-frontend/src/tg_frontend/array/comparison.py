@@ -5,10 +5,11 @@ from __future__ import annotations
 from tg_dtype import least_upper_dtype
 from tg_lazy import Ops
 
+from ..host import transfer
 from .base import B, Base
 from .casts import cast
 from .movement import stretch
-from .operands import alu, constant, pair
+from .operands import alu, as_tensor, constant, pair
 from .shapes import broadcast_shape
 
 TYPE_CHECKING = False
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 def compare(t: B, op: Ops, x: Any, what: str, reverse: bool = False) -> B:
     """A comparison that is an op, of operands that are broadcast and promoted."""
+    x = _beside(t, x, what)
     if _without_common_integers(t, x):
         exact: B = _exact(t, op, x, what, reverse)
         return exact
@@ -25,9 +27,14 @@ def compare(t: B, op: Ops, x: Any, what: str, reverse: bool = False) -> B:
     return alu(a, op, b)
 
 
+def _beside(t: B, x: Any, what: str) -> Any:
+    """What integers are compared with: a number, a tensor, or an array as a tensor."""
+    return as_tensor(t, x, what) if t._lazy.dtype.kind in ("int", "uint") and transfer.is_array(x) else x
+
+
 def _without_common_integers(t: B, x: Any) -> bool:
     """Whether two integer tensors meet in floats, which do not have them all: one is uint64, the other is signed."""
-    if not isinstance(x, Base) or x._lazy.dtype is t._lazy.dtype or bool(x.ndim) != bool(t.ndim):
+    if not isinstance(x, Base) or x._lazy.dtype is t._lazy.dtype:
         return False
     return {t.dtype.kind, x.dtype.kind} == {"int", "uint"} and least_upper_dtype(t.dtype, x.dtype).kind == "float"
 
@@ -120,6 +127,7 @@ def ge(t: B, x: Any) -> B:
 
 def at_least(t: B, x: Any, what: str, reverse: bool) -> B:
     """Where the first operand is the second or more; ``reverse`` exchanges them."""
+    x = _beside(t, x, what)
     if _without_common_integers(t, x):
         less: B = _exact(t, Ops.CMPLT, x, what, reverse)
         return alu(less, Ops.NOT)

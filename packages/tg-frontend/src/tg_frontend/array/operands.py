@@ -108,11 +108,21 @@ def constant(x: B, value: ConstType | Expr, dtype: DType, what: str) -> B:
     if isinstance(value, Expr):
         single = LazyBuffer.symbolic(value, dtype, lazy.device)
         return x._wrap(single.reshape((1,) * len(lazy.shape)).expand(lazy.shape))
-    if dtype.kind != "float" and type(value) is int and not dtypes.min(dtype) <= value <= dtypes.max(dtype):
+    if dtype.kind != "float" and type(value) is int:
+        check_range(value, dtype, what)
+    return x._wrap(LazyBuffer.const(value, dtype, lazy.shape, lazy.device))
+
+
+def check_range(value: int, dtype: DType, what: str) -> None:
+    """Sees to it that a dtype has an integer.
+
+    Raises:
+      OverflowError: if it has not.
+    """
+    if not dtypes.min(dtype) <= value <= dtypes.max(dtype):
         raise OverflowError(
             f"{what}: {value} is no {dtype.name} ({dtypes.min(dtype)} to {dtypes.max(dtype)}); cast first"
         )
-    return x._wrap(LazyBuffer.const(value, dtype, lazy.shape, lazy.device))
 
 
 def as_tensor(x: B, other: Any, what: str) -> B:
@@ -120,10 +130,14 @@ def as_tensor(x: B, other: Any, what: str) -> B:
 
     Raises:
       TypeError: if it is neither.
+      OverflowError: for numpy's integer that the dtype of ``x``, which decides where it has axes, has not.
     """
     if isinstance(other, Base):
         return other  # type: ignore[return-value]
     if transfer.is_array(other):
+        if x.ndim and x.dtype.kind in ("int", "uint") and hasattr(other, "item") and other.shape == ():
+            if type(value := other.item()) is int:
+                check_range(value, x.dtype, what)
         return type(x)(other, device=x.device)
     raise TypeError(f"{what}: a tensor of {x.dtype.name} and a {type(other).__name__}")
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 _DEEPEST = 8
 _TAKING_DTYPES = ("cast", "to", "type")
 """Methods whose first argument may be a dtype."""
+_WITHOUT_DTYPE = ("norm", "any", "all", "count_nonzero")
+"""Methods of elements that take no dtype."""
+
+
 def _refusing(name: str) -> Callable[..., Any]:
     def method(*args: Any, **kwargs: Any) -> Any:
         raise no_complex(name)
@@ -186,6 +190,8 @@ def instead(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callabl
     if name not in RULES:
         return _refusing(name)
     if name in OF_ELEMENTS and isinstance(args[0], Array) and not is_complex(args[0]):
+        if "dtype" in kwargs and name in _WITHOUT_DTYPE:
+            return None
         how = {key: value for key, value in kwargs.items() if key != "dtype"}
         return _misplaced(name) if any(map(holds_complex, (*args, *how.values()))) else _in_complex(name)
     rule: Callable[..., Any] = _rule(name)

@@ -194,7 +194,8 @@ def ravel_multi_index(
       Tensor([5, 2])
     """
     if isinstance(multi_index, (tuple, list)):
-        rows = [one if isinstance(one, Tensor) else Tensor(one) for one in multi_index]
+        device = next((one.device for one in multi_index if isinstance(one, Tensor)), None)
+        rows = [one if isinstance(one, Tensor) else Tensor(one, device=device) for one in multi_index]
         multi_index = Tensor.stack(*Tensor.broadcast_tensors(*rows)) if rows else Tensor([])
     made = multi_index if isinstance(multi_index, Tensor) else Tensor(multi_index)
     return made.ravel_multi_index(dims, mode, order)

@@ -133,7 +133,8 @@ def _several(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """
     if not args:
         return args
-    first, rest = args[0], tuple(_members(args[1:]))
+    first, made = args[0], _members(args[1:], _device(args))
+    rest = tuple(one if _is_number(one) else part for one, part in zip(args[1:], made, strict=True))
     if isinstance(first, (list, tuple)) and first and all(map(_is_number, first)):
         each = name in _STACKED and not (rest and isinstance(rest[0], Tensor))
         first = [Tensor(part) for part in first] if each else Tensor(list(first), device=_device(rest))
@@ -156,11 +157,11 @@ def _is_data(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(_is_number(part) or _is_data(part) for part in value)
 
 
-def _members(value: Any) -> Any:
+def _members(value: Any, device: str | None = None) -> Any:
     """A list of tensors, of which some may be lists of numbers."""
     if not isinstance(value, (list, tuple)):
         return value
-    device = _device(value)
+    device = device or _device(value)
     return type(value)([Tensor(part, device=device) if _is_array(part) else part for part in value])
 
 

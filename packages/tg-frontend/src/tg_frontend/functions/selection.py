@@ -70,9 +70,10 @@ def select(input: Any, dim: Any, index: Any = 0) -> Tensor:
         return input.select(dim, index)
     if len(input) != len(dim) or not len(input):
         raise ValueError(f"select: {len(input)} conditions for {len(dim)} values")
-    out, *values = (Tensor(one) if isinstance(one, list) else one for one in (index, *dim))
+    device = next((one.device for one in (*input, *dim, index) if isinstance(one, Tensor)), None)
+    out, *values = (Tensor(one, device=device) if _is_data(one) else one for one in (index, *dim))
     for condition, value in zip(reversed(list(input)), reversed(values), strict=True):
-        held = condition if isinstance(condition, Tensor) else Tensor(condition)
+        held = condition if isinstance(condition, Tensor) else Tensor(condition, device=device)
         if held.dtype.kind != "bool":
             raise TypeError(f"select: conditions are bools, got a tensor of {held.dtype.name}")
         out = where(held, value, out)
@@ -140,6 +141,7 @@ def piecewise(x: Tensor, condlist: Any, funclist: Sequence[Any], *args: Any, **k
     """
     single = condlist.ndim == x.ndim if hasattr(condlist, "ndim") else _is_flat(condlist, x)
     conditions = [condlist] if single else list(condlist)
+    conditions = [one if isinstance(one, Tensor) else Tensor(one, device=x.device) for one in conditions]
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(f"piecewise: {len(funclist)} functions for {len(conditions)} conditions")
     values = [f(x, *args, **kwargs) if callable(f) and not isinstance(f, Tensor) else f for f in funclist]
@@ -147,6 +149,11 @@ def piecewise(x: Tensor, condlist: Any, funclist: Sequence[Any], *args: Any, **k
     for condition, value in zip(conditions, values, strict=False):
         out = where(condition, value, out)
     return (out if isinstance(out, Tensor) else x.zeros_like() + out).cast(x.dtype)
+
+
+def _is_data(value: Any) -> bool:
+    """Whether a value is a list or an array, and no tensor or number."""
+    return isinstance(value, list) or (is_arraylike(value) and not isinstance(value, Tensor))
 
 
 def _is_flat(conditions: Any, x: Tensor) -> bool:

@@ -96,8 +96,8 @@ def _imaginary(z: Any) -> Any:
 def _beside_infinity(where: Tensor, start: Tensor, end: Tensor, height: Tensor, top: Tensor) -> Tensor:
     """Values between two points of which one is infinite: from the first, else from the second, as numpy has it."""
     slope = (top - height) / (end - start)
-    left, right = slope * (where - start) + height, slope * (where - end) + top
-    found = left.isnan().where(right, left)
+    other = (slope * (where - start) + height).detach().isnan()  # chosen before: what is not taken has no gradient
+    found = slope * other.where(where - end, where - start) + other.where(top, height)
     found = (found.isnan() & height.eq(top)).where(height, found)
     return where.isnan().where(where, found)
 
@@ -148,17 +148,18 @@ def interp(
     n = places._ints()[0]
     before = (places.detach().searchsorted(where.detach(), right=True) - 1).clamp(0, max(n - 2, 0))
     behind = (before + 1).clamp(0, n - 1)
-    start, height = places.take(before), values.take(before)
-    end, top = places.take(behind), values.take(behind)
+    edge = places.take(before), values.take(before)
+    ends = *edge, places.take(behind), values.take(behind)
+    endless = ends[0].isinf() | ends[1].isinf() | ends[2].isinf() | ends[3].isinf()
+    start, height, end, top = (endless.where(plain, one) for plain, one in zip((0, 0, 1, 0), ends, strict=True))
     part = _without_overflow(end, start)
     width = end * part - start * part
     share = (where * part - start * part) / width.eq(0).where(1, width)
     part = _without_overflow(top, height)
     out = (height * part + share * (top * part - height * part)) / part
-    endless = start.isinf() | end.isinf() | height.isinf() | top.isinf()
-    plain = [endless.where(one, other) for one, other in ((start, 0), (end, 1), (height, 0), (top, 0))]
-    out = endless.where(_beside_infinity(where, *plain), out)
-    out = (where.eq(start) & out.isfinite().logical_not()).where(height, out)
+    start, height, end, top = (endless.where(one, plain) for one, plain in zip(ends, (0, 0, 1, 0), strict=True))
+    out = endless.where(_beside_infinity(where, start, end, height, top), out)
+    out = (where.eq(edge[0]) & out.isfinite().logical_not()).where(edge[1], out)
     out = (where < places[0]).where(values[0] if left is None else left, out)
     out = (where > places[-1]).where(values[-1] if right is None else right, out)
     gap = (values[-1] - out).detach()

@@ -8,7 +8,7 @@ from tg_lazy import LazyBuffer, Ops
 
 from ..array.array import A, Array
 from ..array.casts import floating, negatable
-from ..array.operands import as_tensor, pair, together
+from ..array.operands import NUMBERS, as_tensor, pair, together
 from ..autograd.functions import Step, splat
 from .creation import full_like
 from .elementary import exp, exp2, log1p
@@ -38,7 +38,7 @@ def clip(x: A, min_: Any = None, max_: Any = None) -> A:
     """
     if min_ is None and max_ is None:
         raise ValueError("clip: at least one bound must be given")
-    if isinstance(min_, Array) or isinstance(max_, Array):
+    if not all(bound is None or isinstance(bound, NUMBERS) for bound in (min_, max_)):
         x, min_, max_ = together(x, min_, max_, what="clip")
     out: A = x if min_ is None else _limited(x, min_, x < min_)
     return out if max_ is None else _limited(out, max_, out > max_)

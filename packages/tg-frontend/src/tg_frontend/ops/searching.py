@@ -150,6 +150,9 @@ def isin(x: A, test_elements: Any, assume_unique: bool = False, invert: bool = F
     """
     others = _operand(x, test_elements, "isin").flatten()
     dtype = least_upper_dtype(x.dtype, others.dtype)
+    shared: A | None = None
+    if {x.dtype.kind, others.dtype.kind} == {"int", "uint"} and dtype.kind == "float":  # which has not all of them
+        dtype, shared = dtypes.uint64, x >= 0 if x.dtype.kind == "int" else x <= dtypes.max(dtypes.int64)
     mine, others = x.detach().cast(dtype), others.detach().cast(dtype)
     count = others.numel()
     if count == 0:
@@ -164,4 +167,5 @@ def isin(x: A, test_elements: Any, assume_unique: bool = False, invert: bool = F
         found = x._wrap(keys.lazydata.gather(at.lazydata)).eq(own).reshape(x.shape)
         if dtype.kind == "float":
             found = found & ~isnan(mine)
+    found = found if shared is None else found & shared
     return found.logical_not() if invert else found

@@ -2,8 +2,8 @@
 
 It compares plans of one kernel that differ in which dimension has the lanes: what tile that leaves room for, whether
 what the lanes read is packed, and whether all threads have as much to do; and outputs that are written in one loop with
-those that are written part by part. Like :mod:`tg_codegen.search.cycles`, which
-counts instructions once they are there, it knows no caches.
+those that are written part by part. Of caches it knows no more than :mod:`tg_codegen.search.cycles`, which counts
+instructions once they are there, but for what is read in place in jumps.
 """
 
 from __future__ import annotations

@@ -75,7 +75,8 @@ class CPUDevice(Compiled):
     @property
     def steps_apart(self) -> int:
         """All threads, where native code walks the steps."""
-        return core_count() if self.graph is not None and pool() is not None else 0
+        threads = pool()
+        return threads.threads if self.graph is not None and threads is not None else 0
 
     @classmethod
     def renderers(cls) -> Mapping[str, str | None]:
