@@ -153,5 +153,7 @@ def sum_to_size(x: A, *size: Any) -> A:
     if more < 0 or any(new not in (1, old) for old, new in pairs):
         raise ValueError(f"sum_to_size: {tuple(wanted)} does not expand to shape {x.shape}")
     axes = (*range(more), *(more + axis for axis, (old, new) in enumerate(pairs) if new == 1 != old))
+    if not axes:
+        return x
     kind = dtypes.int64 if x.dtype.kind == "bool" else x.dtype
-    return x.sum(axes, keepdim=True, dtype=kind).reshape(wanted) if axes else x.cast(kind)
+    return x.sum(axes, keepdim=True, dtype=kind).reshape(wanted)
