@@ -302,8 +302,8 @@ def test_decompositions_keep_their_dtype_beside_another_default(name: str) -> No
 
 
 WITH_A_STATE = ("rand", "manual_seed", "seed", "set_", "normal")
-WIDER = {"geomspace", "linspace", "logspace"}
-"""Whose bounds do not say the dtype, as in PyTorch."""
+WIDER = {"geomspace", "linspace", "logspace", "frombuffer"}
+"""Whose bounds, or whose buffer (from Python 3.12 on), do not say the dtype, as in PyTorch."""
 
 
 def test_functions_of_one_tensor_keep_its_floats() -> None:
