@@ -32,9 +32,9 @@ class Limits(NamedTuple):
       cache_bytes: a row's data up to this size are read from memory once, however many stages of a kernel read them.
       rows: fewer independent rows than this do not fill the machine.
       serial_elements: elements that one unit reads while a kernel is launched: less work than that is done before it
-        matters that the other units have none. A launch, or waking a thread, takes about 5 microseconds, in which a
-        core reads 13 GB/s of float32 from memory; a multiprocessor reads 36 GB/s (4.8 TB/s by 132, on H200), and its
-        launches take half as long.
+        matters that the other units have none. A launch takes about 5 microseconds, in which a core reads 13 GB/s of
+        float32 from memory; a multiprocessor reads 36 GB/s (4.8 TB/s by 132, on H200), and its launches take half as
+        long.
       tile_outputs: outputs that one unit may compute together, in a tile of 8 by 8 registers: as few share no more
         than one unit.
       split_parts: parts into which a reduction is split at most, as many as there are work-groups of 256 in the 65536
