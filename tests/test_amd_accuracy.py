@@ -18,6 +18,9 @@ ROOT = Path(__file__).parents[1]
 POINTS = {"float32": 200, "float64": 200, "float16": 0, "bfloat16": 0}
 """How many numbers; of 16 bits all of them, which takes many minutes."""
 WHOLE = ("float16", "bfloat16")
+OF_THE_CARDS_EXPONENTIAL = {"sigmoid": 3.5}
+"""1 / (1 + exp(-x)): near -2 the 2 units by which a card's exponential of float32 may be off, and half of one for the
+sum, are 3 of the result's, and the quotient is rounded."""
 PROGRAM = """
 import os, sys
 from tg_dtype import dtypes
@@ -51,8 +54,9 @@ def bounds(kind: str) -> dict[str, float]:
 def test_functions_of_device_libraries_keep_their_bounds(kind: str, tmp_path: Path) -> None:
     """HIP calls AMD's, which use the card's own; what is made of them is made as for other devices."""
     found = measured("HIP:gfx1030", kind, tmp_path)
-    assert found.keys() == bounds(kind).keys()
-    assert [name for name, most in bounds(kind).items() if found[name] > most] == []
+    allowed = bounds(kind) | (OF_THE_CARDS_EXPONENTIAL if kind == "float32" else {})
+    assert found.keys() == allowed.keys()
+    assert [name for name, most in allowed.items() if found[name] > most] == []
 
 
 @pytest.mark.dense
