@@ -34,6 +34,7 @@ _ROWS_OF_INTEGERS = ("int", "sint", "Sequence[int]", "Sequence[sint]", "tuple[in
                      "Axis", "Sizes", "Numbers", "Ints")  # fmt: skip
 _BY_NAME = 1 << 30  # the place of an argument that is given by name alone
 _NESTED = 3  # calls of a method with complex numbers inside of its own formula for them; lists in lists of arguments
+_ARGUMENTS = 64  # elements of a list of arguments, at the most, whose own elements may be arguments: more are data
 _LISTED = 8  # elements of a list of arguments that are looked at
 _ORDERED = frozenset(
     """
@@ -241,7 +242,8 @@ def without_numpy(value: Any, depth: int = _NESTED) -> Any:
     """
     kind = type(value)
     if kind is tuple or kind is list:
-        parts = [without_numpy(part, depth - 1) for part in value] if depth else value
+        inside = depth - 1 if len(value) <= _ARGUMENTS else 0
+        parts = [without_numpy(part, inside) for part in value] if depth else value
         return kind(parts) if any(a is not b for a, b in zip(parts, value, strict=True)) else value
     if kind.__module__ == "numpy" and getattr(value, "shape", None) == () and value.dtype.kind in "biufc":
         return value.item()

@@ -20,7 +20,10 @@ from ..actions import LoopAction, Split, loads_of, reductions_of
 from .conversions import conversion
 
 ITERATION_SHARE = 0.05
-"""Part of the cycles of its multiply-adds that an iteration's counting may take, at the most."""
+"""Part of the cycles of its multiply-adds that an iteration's counting may take, at the most.
+
+Twice as much where a multiply-add reads no operand from memory: what several terms read then wants more registers than
+a tile leaves."""
 FEWEST_COPIES = 8
 """Multiply-adds of an iteration, at the least: fewer wait for memory or for one another rather than for counting."""
 BESIDE_SUMS = 4
@@ -42,7 +45,8 @@ def unrolled_terms(nest: Nest, target: Target) -> list[LoopAction]:
     copies = len(reductions) * prod(
         upper(a.extent) for a in nest.axes if a.kind in UNROLLED and a.root in reductions[0].free)
     most = min(target.copies // copies, axis.extent // FEWEST_TURNS)
-    count = min(most, math.ceil(target.cpu.iteration * target.cpu.units / (ITERATION_SHARE * copies)))
+    share = ITERATION_SHARE if target.folds else 2 * ITERATION_SHARE
+    count = min(most, math.ceil(target.cpu.iteration * target.cpu.units / (share * copies)))
     if not FEWEST_COPIES <= copies <= target.registers - BESIDE_SUMS or count < 2:
         return []
     several = [*range(count, min(2 * count, most) + 1), *range(count - 1, 1, -1)]
