@@ -26,7 +26,7 @@ def core_cycles(nest: Nest, target: Target) -> float:
     costs, takes, touched = target.cpu, 0.0, dict[tuple[int, sint], int]()
     for node in nest.nodes():
         points = _points(nest, node.free | set(node.arg[1]) if node.op is NodeOp.REDUCE else node.free)
-        takes += points * _cycles(nest, node, target)
+        takes += points * _cycles(node, target)
         if node.op is NodeOp.LOAD:
             slot, index, _ = node.arg
             touched[slot, index] = points * node.dtype.itemsize
@@ -53,7 +53,7 @@ def _contiguous(index: sint, roots: Iterable[Variable], computed: bool) -> bool:
     return 1 in steps or -1 in steps or not (computed or any(step != 0 for step in steps))
 
 
-def _cycles(nest: Nest, node: Node, target: Target) -> float:
+def _cycles(node: Node, target: Target) -> float:
     """Cycles of one element of a node's value."""
     costs, width = target.cpu, _width(node, target)
     if node.op in READS:

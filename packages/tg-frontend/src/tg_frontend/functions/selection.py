@@ -71,7 +71,7 @@ def select(input: Any, dim: Any, index: Any = 0) -> Tensor:
     if len(input) != len(dim) or not len(input):
         raise ValueError(f"select: {len(input)} conditions for {len(dim)} values")
     device = next((one.device for one in (*input, *dim, index) if isinstance(one, Tensor)), None)
-    out, *values = (Tensor(one, device=device) if _is_data(one) else one for one in (index, *dim))
+    out, *values = (Tensor(one, device=device) if _is_list_or_array(one) else one for one in (index, *dim))
     for condition, value in zip(reversed(list(input)), reversed(values), strict=True):
         held = condition if isinstance(condition, Tensor) else Tensor(condition, device=device)
         if held.dtype.kind != "bool":
@@ -151,7 +151,7 @@ def piecewise(x: Tensor, condlist: Any, funclist: Sequence[Any], *args: Any, **k
     return (out if isinstance(out, Tensor) else x.zeros_like() + out).cast(x.dtype)
 
 
-def _is_data(value: Any) -> bool:
+def _is_list_or_array(value: Any) -> bool:
     """Whether a value is a list or an array, and no tensor or number."""
     return isinstance(value, list) or (is_arraylike(value) and not isinstance(value, Tensor))
 
