@@ -125,15 +125,37 @@ def test_an_action_of_the_heuristic_is_refused_where_that_is_faster() -> None:
 
 
 def test_a_search_may_begin_with_nothing() -> None:
-    measured: list[ProgramSpec] = []
+    best = beam_search(
+        row_sums(64, 4096), CPU, lambda spec: cycles(spec, CPU.target), width=1, max_rounds=1, planned=False)
+    assert cycles(best, CPU.target) <= cycles(compile_ast(row_sums(64, 4096), CPU), CPU.target)
+
+
+@pytest.mark.parametrize(("ratio", "least"), [(math.inf, False), (CYCLES_RATIO, True)])
+def test_the_plain_kernel_is_measured_where_it_is_not_far_off(
+    ratio: float, least: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that takes a hundred times as long, and is run some times to be compared, would take most of a search."""
+    monkeypatch.setattr(beam, "CYCLES_RATIO", ratio)
+    measured: list[tuple[str, ...]] = []
 
     def measure(spec: ProgramSpec) -> float:
-        measured.append(spec)
-        return cycles(spec, CPU.target)
+        measured.append(spec.actions)
+        return 1.0
 
-    best = beam_search(row_sums(64, 4096), CPU, measure, width=1, max_rounds=1, planned=False)
-    assert measured[0].actions == ()
-    assert cycles(best, CPU.target) <= cycles(compile_ast(row_sums(64, 4096), CPU), CPU.target)
+    monkeypatch.setattr("tg_codegen.search.descent.PATIENCE", 0)
+    beam_search(row_sums(64, 4096), CPU, measure, width=1, max_rounds=1, planned=False)
+    assert measured and (() not in measured) is least
+
+
+def test_the_plain_kernel_is_measured_where_no_other_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tg_codegen.search.descent.PATIENCE", 0)
+
+    def measure(spec: ProgramSpec) -> float:
+        if spec.actions:
+            raise RuntimeError("a defect")
+        return 1.0
+
+    assert beam_search(row_sums(64, 4096), CPU, measure, width=1, planned=False).actions == ()
 
 
 def test_a_beam_has_a_width() -> None:

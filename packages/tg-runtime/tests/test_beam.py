@@ -145,19 +145,20 @@ def test_a_program_is_timed_beside_the_best_one_until_it_is_seen_to_be_slow(monk
     monkeypatch.setattr(beam, "CompiledRunner", Timed)
     spec = compile_ast(sink, _renderer(), actions=())
     for mine, theirs, fastest, left in (
-        ([5.0, 1.0, 4.0, 3.0, 2.0], [], 1.0, 0),  # nothing to compare with yet
+        ([5.0, 1.0, 0.5, 3.0, 1.0] * 3, [], 1.0, 0),  # nothing to compare with yet
         ([3.5, 0.1, 0.1, 0.1, 0.1], [1.0] * 5, math.inf, 8),  # more than three times what the best one takes
         ([2.9, 1.8, 1.7, 1.6, 1.9], [1.0] * 5, math.inf, 0),  # too slow to go on from
-        ([2.9, 1.8, 1.7, 1.6, 1.9], [2.0, 2.0, 2.0, 1.6, 2.0], 1.0, 0),  # the machine is: as fast as the best one
-        ([3.0, 2.0, 3.0, 1.0, 1.5], [2.0] * 5, 0.5, 0),  # the new best one
-        ([0.7, 0.8, 0.6, 0.9, 0.7], [0.5] * 5, 0.6, 0),
+        ([2.9, 1.8, 1.7, 1.6, 1.9] * 3, [2.9, 1.8, 1.7, 1.6, 1.9] * 3, 1.0, 0),  # the machine is: as fast as the best
+        ([2.0, 1.9, 0.1, 2.0, 2.1] * 3, [2.0] * 15, 1.0, 0),  # lucky once
+        ([3.0, 1.0, 0.9, 1.0, 1.5] * 3, [2.0] * 15, 0.5, 0),  # the new best one
+        ([0.7, 0.8, 0.6, 0.9, 0.7], [0.5] * 5, 0.7, 0),
         ([1.6, 0.1, 0.1, 0.1, 0.1], [0.5] * 5, math.inf, 8),
     ):
         times[:] = [time for turn in zip(mine, theirs, strict=True) for time in turn] if theirs else mine
         assert (measure(spec), len(times)) == (fastest, left), (mine, theirs)
     measure.best = measure.reference_s = 1e-3
     untimed = 1e-4  # after the other program
-    times[:] = [untimed, 4e-3, untimed, 1e-3, *([untimed, 5e-4, untimed, 1e-3] * 4)]
+    times[:] = [untimed, 4e-3, untimed, 1e-3, *([untimed, 5e-4, untimed, 1e-3] * 14)]
     assert measure(spec) == 5e-4, "the first run of a short program is slow"
 
 
@@ -178,12 +179,20 @@ def test_what_was_merely_lucky_gives_way_to_what_is_planned(monkeypatch: pytest.
     assert measure.fastest([planned, found]) is found, "of what was found, too"
 
 
+def test_a_machine_that_is_busy_now_and_then_is_so_for_both() -> None:
+    """The least times of the two are of different turns: by these one would be twice as fast as the other."""
+    assert beam.ratio([0.5, 3.0, 1.0, 3.0, 3.0], [1.0, 3.0, 1.0, 3.0, 3.0]) == 1.0
+    assert beam.ratio([1.0, 2.0], [0.0, 0.0]) == 0.0, "a clock that stands still"
+
+
 def test_those_that_were_about_as_fast_run_again() -> None:
     sink = row_sums(64, 640)
     measure = beam._Measure(Device["CPU"], _renderer(), sink)
     measure.best = 1.0
     measure.measured = [(1.05, ("b",)), (2.0, ("far",)), (1.0, ("a",)), *((1.09, (f"{n}",)) for n in range(5))]
     assert measure.finalists() == [("a",), ("b",), ("0",), ("1",)]
+    measure.references = [(2.5, ("first",)), (4.0, ("slow",)), (2.0, ("far",))]
+    assert measure.finalists() == [("a",), ("b",), ("0",), ("1",), ("far",)], "and what others were timed beside"
 
 
 def test_what_a_result_is_kept_for(monkeypatch: pytest.MonkeyPatch) -> None:

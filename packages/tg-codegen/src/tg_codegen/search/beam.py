@@ -103,7 +103,8 @@ def beam_search(
         there whether one computes what it should.
       width: how many lists of actions each round goes on from.
       max_rounds: rounds at the most.
-      planned: whether the search begins with the heuristic's list and its neighbours; without it, with the empty one.
+      planned: whether the search begins with the heuristic's list and its neighbours; without it, with what planners
+        and the cost model make of each way to part the kernel, and with the empty list.
       progress: told before every program that is measured, and at the end of a round.
       prepare: called before ``measure`` with each program that will be measured, in a thread: to compile it.
       workers: how many such threads there are.
@@ -130,7 +131,9 @@ def beam_search(
         if search.round < max_rounds:
             before = search.fastest()
             search.round += planned
-            search.consider((), chain(((),), descents(search.kernel, renderer)))
+            search.consider((), chain(descents(search.kernel, renderer), ((),)))
+            if search.best is None:  # what others take says nothing where they cannot be measured
+                search.again(())
             search.climb(before, width, max_rounds)
     except KeyboardInterrupt:
         if search.best is None:
@@ -179,8 +182,7 @@ class _Search:
 
         ranked = sorted(self.programs(judged), key=lambda entry: entry[0])
         found = [entry for entry in ranked[:most] if entry[0] <= ROUND_CYCLES_RATIO * ranked[0][0]]
-        cycles_bound = CYCLES_RATIO * min(self.least, ranked[0][0] if ranked else math.inf)
-        found += islice((entry for entry in self.programs(others) if entry[0] <= cycles_bound), most)
+        found += islice(self.near(others, min(self.least, ranked[0][0] if ranked else math.inf)), most)
         with ThreadPoolExecutor(self.workers) as pool:
             jobs = [self.prepared(pool, spec) for *_, spec in found]
             try:
@@ -201,6 +203,20 @@ class _Search:
             if spec is not None and spec.src not in self.seen and len(spec.uops) <= LONGEST:
                 self.seen.add(spec.src)
                 yield cycles(spec, self.renderer.target), actions, spec
+
+    def near(self, candidates: Iterable[ActionList], least: float) -> Iterator[tuple[float, ActionList, ProgramSpec]]:
+        """Programs of lists of actions that do not take far more cycles than any before them, or than ``least``."""
+        for takes, actions, spec in self.programs(candidates):
+            least = min(least, takes)
+            if takes <= CYCLES_RATIO * least:
+                yield takes, actions, spec
+
+    def again(self, actions: ActionList) -> None:
+        """Measures what comes of a list of actions, whatever is known of it or others."""
+        self.known.clear()
+        self.seen.clear()
+        self.least = math.inf
+        self.consider((), (actions,))
 
     def rendered(self, actions: ActionList) -> ProgramSpec | None:
         """The program of a list of actions that is new; None where they do not fit the kernel, or one another."""
