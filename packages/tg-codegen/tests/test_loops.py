@@ -154,6 +154,23 @@ def flipped(n: int) -> Case:
     return case(A.sink((A.store(0, ST((n,)), A.alu(Ops.MUL, a, a)),), buffers(n, n)), {1: x}, {0: x[::-1] ** 2})
 
 
+def reflected(n: int, m: int, before: int, after: int) -> Case:
+    """Rows between parts of themselves that are turned, as a padding that reflects has them."""
+    x = data(n, m)
+    wide = before + m + after
+
+    def part(first: int, end: int, at: int, turned: bool) -> LazyOp:
+        view = ST((n, m)).shrink(((0, n), (first, end)))
+        view = view.flip((1,)) if turned else view
+        return A.load(1, F32, view.pad(((0, 0), (at, wide - at - (end - first)))))
+
+    out = part(0, m, before, turned=False)
+    out = A.alu(Ops.ADD, out, part(1, 1 + before, 0, turned=True))
+    out = A.alu(Ops.ADD, out, part(m - 1 - after, m - 1, before + m, turned=True))
+    want = np.pad(x, ((0, 0), (before, after)), mode="reflect")
+    return case(A.sink((A.store(0, ST((n, wide)), out),), buffers(n * wide, n * m)), {1: x}, {0: want})
+
+
 def total(n: int, m: int, axis: int, op: Ops = Ops.ADD) -> Case:
     x = data(n, m)
     shape = (1, m) if axis == 0 else (n, 1)
@@ -283,6 +300,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "stored across": lambda: stored_across(11, 21),
     "pad": lambda: padded(13),
     "flip": lambda: flipped(21),
+    "reflected": lambda: reflected(3, 21, 5, 11),
     "row sum": lambda: total(5, 70, 1),
     "column sum": lambda: total(33, 19, 0),
     "row max": lambda: total(3, 9, 1, Ops.MAX),
@@ -422,6 +440,9 @@ TRIES: list[tuple[str, str, Target]] = [
     ("matmul, both across", "split(i0, 4, VECTOR); split(i1, 6, UPCAST); pack(0, i0); pack(1, i1)", CPU),
     ("elementwise", "split(i1, 8, LOCAL); mark(i1, GLOBAL); mark(i0, GLOBAL)", GPU),
     ("gather", "split(i1, 8, VECTOR); split(i0, 4, UPCAST)", CPU),
+    ("flip", "split(i0, 8, VECTOR)", CPU),
+    ("reflected", "split(i1, 8, VECTOR)", CPU),
+    ("reflected", "split(i1, 4, VECTOR); split(i1, 3, UPCAST); split(i0, 2, UPCAST)", CPU),
     ("row sum", "split(r0, 16, LANES); split(i0, 4, ROWS)", CPU),
     ("row max", "split(r0, 4, LANES); split(i0, 2, ROWS)", CPU),
     ("row sum", "split(i0, 4, ROWS); split(r0, 3, UNROLL)", CPU),

@@ -159,6 +159,61 @@ def test_a_thread_reads_long_runs(apart: bool, order: list[str]) -> None:
     assert [a.root.name for a in serial][:2] == order and divided == "i1"
 
 
+@pytest.mark.parametrize(("shape", "threads", "divided"), [
+    ((7, 60, 1517), 2, "i1"), ((8, 61, 1517), 2, "i0"), ((3, 61, 1517), 2, "i1"), ((27, 61, 1517), 2, "i0"),
+    ((3, 2, 20011), 2, "i1"), ((9, 20, 1517), 4, "i1"), ((3, 64, 4), 2, "i0"),
+])  # fmt: skip
+def test_threads_divide_a_loop_further_in_if_its_shares_are_more_even(
+    shape: tuple[int, int, int], threads: int, divided: str
+) -> None:
+    """Unless they are so short that threads write the same lines; where it stands, a share is a run of memory."""
+    x = A.load(1, F32, ST(shape))
+    factor = A.load(2, F32, ST((1, shape[1], 1)).expand(shape))
+    ast = A.sink((A.store(0, ST(shape), A.alu(Ops.MUL, x, factor)),),
+                 tuple(BufferArg(F32, n) for n in (prod(shape), prod(shape), shape[1])))
+    nest = planned(ast, replace(LARGE, threads=threads))
+    loops = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.THREAD)]
+    assert [a.name for a in loops if a.kind is Kind.THREAD] == [divided]
+    assert [a.name for a in loops] == sorted(a.name for a in loops)
+
+
+def test_threads_divide_no_loop_along_which_a_load_is_masked_for_even_shares() -> None:
+    shape = (7, 60, 1517)
+    x = A.load(1, F32, ST((7, 58, 1517)).pad(((0, 0), (1, 1), (0, 0))))
+    factor = A.load(2, F32, ST((1, 60, 1)).expand(shape))
+    ast = A.sink((A.store(0, ST(shape), A.alu(Ops.MUL, x, factor)),),
+                 tuple(BufferArg(F32, n) for n in (prod(shape), 7 * 58 * 1517, 60)))
+    assert next(a.name for a in planned(ast, LARGE).axes if a.kind is Kind.THREAD) == "i0"
+
+
+def weighted(batch: int, channels: int, places: int, busy: int) -> LazyOp:
+    """Channels times weights that all of them share, each of which takes so many operations."""
+    shape = (batch, channels, places)
+    x, w = A.load(1, F32, ST(shape)), A.load(2, F32, ST((batch, 1, places)).expand(shape))
+    for _ in range(busy):
+        w = A.alu(Ops.ADD, A.alu(Ops.MUL, w, w), w)
+    return A.sink((A.store(0, ST(shape), A.alu(Ops.MUL, x, w)),),
+                  tuple(BufferArg(F32, n) for n in (prod(shape), prod(shape), batch * places)))
+
+
+@pytest.mark.parametrize(("channels", "busy", "copies"), [
+    (8, 9, 4), (6, 9, 3), (7, 9, 4), (3, 9, 3), (2, 9, 2), (8, 0, 1), (1, 9, 1)])
+def test_copies_share_what_is_the_same_for_all_of_them(channels: int, busy: int, copies: int) -> None:
+    """If that is much: it is computed once for several channels, and each lane of it once for a place."""
+    ast = weighted(3, channels, 100, busy)
+    nest = planned(ast, LARGE)
+    made = prod(int(str(a.extent)) for a in nest.axes if a.kind is Kind.UPCAST and len(nest.roots) == 3)
+    assert (made if busy else 1) == copies
+    rng = np.random.default_rng(0)
+    x, w = (rng.uniform(0, 0.5, (3, n, 100)).astype(np.float32) for n in (channels, 1))
+    out: Array = np.zeros_like(x)
+    interpret(linearize(emit_nest(nest, replace(LARGE, threads=1))), [a.data.cast("B") for a in (out, x, w)], {})
+    want = w.copy()
+    for _ in range(busy):
+        want = want * want + want
+    np.testing.assert_allclose(out, x * want, rtol=1e-5)
+
+
 def batched(b: int, m: sint, n: int, k: int) -> LazyOp:
     """``b`` products of (m, k) with (n, k), which is turned: what is read of it is packed."""
     shape, most = (b, m, n, k), m if isinstance(m, int) else m.vmax

@@ -46,8 +46,9 @@ class Access:
             return self.read(pointer, dtype.vec(lanes), substitute(index, {lane: 0}), valid)
         if step == 0 and isinstance(valid, int):
             return self.read(pointer, dtype, index, valid)
-        if step == -1 and isinstance(valid, int):
-            whole = self.read(pointer, dtype.vec(lanes), substitute(index, {lane: lanes - 1}), valid)
+        if step == -1:
+            turned = substitute(valid, {lane: lanes - 1 - lane})
+            whole = self.read(pointer, dtype.vec(lanes), substitute(index, {lane: lanes - 1}), turned)
             return whole.gep(*reversed(range(lanes)))
         if step is not None and 1 < step <= STRIDES and lanes >= 4 and self.symbols.lane_of(valid) is None:
             return self.spread(pointer, dtype, substitute(index, {lane: 0}), valid, step, lanes)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
-from tg_shape import sint, smin
+from tg_shape import Variable, bounds_of, sint, smin, substitute
 
 from ..ir.uop import UOp, UOps, const, vectorize
 from ..nest.env import Env
 from ..nest.nest import GATHERED, Node
-from .index import IndexBuilder, within
+from .index import IndexBuilder, lane_step, ramp, within
 from .lane_steps import step_of
+from .place_sums import PlaceSum, limits_of, place_sum
 from .site import Site
 from .whole import Whole
 
@@ -31,7 +35,56 @@ class Gathers:
             lane is not None and index.dtype.count > 1 and step_of(node.src[0], env, lane, symbols.lanes[lane]) == 1)
         if together and place is GATHERED and self.indirect_ahead is not None:
             self.prefetch(pointer, node.src[0], self.indirect_ahead, env, site)
+        lanes = max(index.dtype.count, *(condition.dtype.count for condition in wanted), 1)
+        if lane is not None and lanes > 1 and not together and not self.whole.target.grid:
+            near = self.near(node, wanted, env, site, lane)
+            if near is not None:
+                return self.apart(pointer, node.dtype, *near, place, wanted)
         return self.load(pointer, node.dtype, index, wanted, place, size, together)
+
+    def near(
+        self, node: Node, wanted: list[UOp], env: Env, site: Site, lane: Variable
+    ) -> tuple[UOp, UOp] | None:
+        """Places that are inside of the buffer whether a gather's element is wanted or not, and its own where it is.
+
+        Returns:
+          what lanes have of their own, and what all have in common, to be added; None if conditions do not tell that.
+        """
+        size, limits = node.arg[2], limits_of(node.src[1:])
+        found = place_sum(node.src[0], limits)
+        if found is None or not isinstance(size, int):
+            return None
+        number = substitute(found.number, env.root)
+        lanes = self.whole.symbols.lanes[lane]
+        step = lane_step(number, lane, lanes)
+        if step is None:
+            return None
+        common, own = substitute(number, {lane: 0}), PlaceSum(0, found.terms).bounds(limits)
+        own = own[0] + min(0, step * (lanes - 1)), own[1] + max(0, step * (lanes - 1))
+        first, last = bounds_of(common)
+        if not 0 <= first + own[0] <= last + own[1] < size:
+            return None
+        dtype = dtypes.int32 if fits_int32(*own) else dtypes.int64
+        total = ramp(lanes, dtype).alu(Ops.MUL, const(step, dtype).broadcast(lanes))
+        for term, factor in found.terms:
+            value = self.whole.value(term, env, site).broadcast(lanes)
+            told = joined([wanted[n].broadcast(lanes) for n in sorted(limits[term].told_by)])
+            value = told.alu(Ops.WHERE, value, const(limits[term].low, value.dtype)).cast(dtype)
+            total = total.alu(Ops.ADD, value.alu(Ops.MUL, const(factor, dtype).broadcast(lanes)))
+        return total, self.whole.symbols.build.value(common, dtypes.int64)
+
+    def apart(
+        self, pointer: UOp, dtype: DType, own: UOp, common: UOp, place: sint, wanted: Sequence[UOp]
+    ) -> UOp:
+        """Elements that lie apart, one a lane, of which each is read; 0 unless all conditions hold."""
+        lanes = own.dtype.count
+        found = vectorize(*(
+            self.read(pointer, dtype, place, own.gep(n).cast(dtypes.int64).alu(Ops.ADD, common), None, 1)
+            for n in range(lanes)))
+        if not wanted:
+            return found
+        inside = joined([condition.broadcast(lanes) for condition in wanted])
+        return inside.alu(Ops.WHERE, found, const(0, found.dtype))
 
     def prefetch(self, pointer: UOp, source: Node, by: tuple[str, int], env: Env, site: Site) -> None:
         """Tells the cache what a gather will read at the indices ``source``, so many iterations of a loop later."""
@@ -69,13 +122,28 @@ class Gathers:
             inside = inside.alu(Ops.AND, condition.broadcast(lanes))
         if lanes == 1 or (together and place is GATHERED):
             return self.read(pointer, dtype, place, wide.gep(0) if lanes > 1 else wide, inside, lanes)
-        return vectorize(*(
-            self.read(pointer, dtype, place, wide.gep(n), inside.gep(n), 1) for n in range(lanes)))
+        if self.whole.target.grid or not isinstance(size, int) or size < 1:
+            return vectorize(*(
+                self.read(pointer, dtype, place, wide.gep(n), inside.gep(n), 1) for n in range(lanes)))
+        # Where there is an element, it is read in place of those outside: a branch for each lane takes longer.
+        near = inside.alu(Ops.WHERE, index, const(0, index.dtype))
+        return self.apart(pointer, dtype, near, const(0, dtypes.int64), place, [inside])
 
-    def read(self, pointer: UOp, dtype: DType, place: sint, index: UOp, inside: UOp, lanes: int) -> UOp:
-        """``lanes`` consecutive elements from a computed index."""
+    def read(self, pointer: UOp, dtype: DType, place: sint, index: UOp, inside: UOp | None, lanes: int) -> UOp:
+        """``lanes`` consecutive elements from a computed index; 0 unless ``inside``, if that is to be asked."""
         address = index
         if place is not GATHERED:
             address = IndexBuilder({**self.whole.symbols.leaves, GATHERED: index}).value(place, dtypes.int64)
         wide = dtype if lanes == 1 else dtype.vec(lanes)
-        return UOp(UOps.LOAD, wide, (pointer, address, inside, const(0, wide)))
+        gate = () if inside is None else (inside, const(0, wide))
+        return UOp(UOps.LOAD, wide, (pointer, address, *gate))
+
+
+def joined(conditions: Sequence[UOp]) -> UOp:
+    """Whether all of some conditions hold."""
+    return reduce(lambda a, b: a.alu(Ops.AND, b), conditions)
+
+
+def fits_int32(low: int, high: int) -> bool:
+    """Whether all numbers between two are in 32 bits."""
+    return dtypes.min(dtypes.int32) <= low <= high <= dtypes.max(dtypes.int32)

@@ -25,7 +25,7 @@ from .cpu.planner import cpu_loops as cpu_loops
 from .cpu.updates import UpdatePlanner
 from .draft import Draft
 from .gpu.planner import GPUPlanner
-from .planner import UNEVEN, busiest
+from .planner import most_even
 from .work import worth_threads
 
 Proposals = Callable[[Kernel, Target], Iterable[KernelAction]]
@@ -112,15 +112,13 @@ def with_copies(nest: Nest, actions: list[LoopAction]) -> list[LoopAction]:
 
 
 def threads_around(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
-    """Divides a shared loop among all threads, if none is divided yet: the outermost that gives them even shares.
+    """Divides a shared loop among all threads, if none is divided yet: the outermost with the most even shares.
 
-    Where none does, it is the outermost that is long enough. A kernel that is over sooner is left to one thread.
+    A kernel that is over sooner than threads are awake is left to one of them.
     """
-    threads = target.threads
-    long = [a for a in kernel.shared if upper(a.extent) >= threads]
-    if long and not kernel.threaded and worth_threads(kernel.outline, target):
-        even = (a for a in long if busiest(upper(a.extent), threads) * threads <= UNEVEN)
-        yield Mark(next(even, long[0]).name, Kind.THREAD)
+    divided = most_even([a for a in kernel.shared if upper(a.extent) >= target.threads], target.threads)
+    if divided is not None and not kernel.threaded and worth_threads(kernel.outline, target):
+        yield Mark(divided.name, Kind.THREAD)
 
 
 def loops(kernel: Kernel, target: Target) -> Iterator[KernelAction]:

@@ -20,6 +20,8 @@ UNROLL_MAX = 9
 """Iterations of a reduction, at the most, that are unrolled whole: a window of 3 by 3."""
 UNEVEN = 1.15
 """Times an even share: if the busiest thread has more to do, a loop that divides better is looked for."""
+EVENLY = 1.05
+"""Times the most even share of any loop, up to which another loop's is as good."""
 SHORT_RUN = 8
 """Elements beside one another, at the least, that are read as a vector and transposed."""
 
@@ -42,6 +44,12 @@ def busiest(extent: int, threads: int) -> float:
     (0.3333333333333333, 0.3333333333333333)
     """
     return -(-extent // threads) / extent
+
+
+def most_even(loops: Sequence[Axis], threads: int) -> Axis | None:
+    """The first of some loops whose iterations are divided among threads about as evenly as those of any; or None."""
+    shares = [busiest(upper(a.extent), threads) for a in loops]
+    return next((a for a, share in zip(loops, shares, strict=True) if share <= EVENLY * min(shares)), None)
 
 
 class Planner(ABC):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from tg_lazy import TRANSCENDENTAL
 from tg_shape import coefficient, upper
 
-from ...nest.nest import Root
-from ...nest.spec import Kind
+from ...nest.nest import Node, Root, is_elementwise
+from ...nest.spec import Kind, NodeOp
 from ..planner import Planner, power_below
+from .row_tiles import evenly
 from .streaming import TRANSPOSED_VECTORS, exceeds, walk_across
 
 COPIED_NODES = 24
 """Nodes of a kernel, at the most, for an iteration to process several vectors: the code of each is a copy."""
 VECTORS_TOGETHER = 4
 """Vectors that an iteration then processes: enough for loads to overlap, and for counting to cost little."""
+SHARED_GAIN = 1.1
+"""Times that a kernel takes less where copies share what is the same for all of them, from which on it has copies."""
 LONG_LOOP = 64
 """Vectors of a loop from which on it does not matter that the last iteration processes fewer."""
 
@@ -33,11 +37,41 @@ def elementwise_tile(planner: Planner) -> None:
     if across is not None:
         transposed_tile(planner, best, across)
         planner.do_all(walk_across(planner.nest, best.var, across.var, planner.target))
+    elif (same := sharing(planner, best)) is not None:
+        planner.cut(same.var, evenly(upper(same.extent), VECTORS_TOGETHER), Kind.UPCAST)
     elif len(planner.nest.nodes()) <= COPIED_NODES:
         extent = planner.outer(best.var).extent
         whole = (n for n in range(VECTORS_TOGETHER, 1, -1)
                  if isinstance(extent, int) and extent >= 2 * n and extent % n == 0)
         planner.cut(best.var, VECTORS_TOGETHER if upper(extent) >= LONG_LOOP else next(whole, 1), Kind.UPCAST)
+
+
+def sharing(planner: Planner, lanes: Root) -> Root | None:
+    """The dimension along which so much of what each lane computes is the same that neighbours are to share it.
+
+    So it is with channels of which the same places are read, at computed indices, and with the same weights.
+    """
+    best, most = None, SHARED_GAIN
+    nodes = [(node, instructions(node, planner)) for node in planner.nest.nodes()]
+    total = sum(count for _, count in nodes) + len(planner.nest.stores)
+    for root in planner.rows:
+        if root is lanes or not isinstance(root.extent, int):
+            continue
+        same = sum(count for node, count in nodes if lanes.var in node.free and root.var not in node.free)
+        gain = total / (total - same + same / evenly(root.extent, VECTORS_TOGETHER))
+        if gain > most:
+            best, most = root, gain
+    return best
+
+
+def instructions(node: Node, planner: Planner) -> float:
+    """About how many instructions a vector of a node's values takes."""
+    costs = planner.target.cpu
+    if node.op is NodeOp.GATHER:
+        return costs.lane * planner.lanes
+    if node.op in TRANSCENDENTAL:
+        return costs.function * costs.units
+    return 1 if is_elementwise(node) or node.op is NodeOp.LOAD else 0
 
 
 def lanes_along(planner: Planner) -> Root | None:

@@ -9,14 +9,15 @@ from math import gcd, prod
 from tg_shape import Variable, coefficient, upper
 
 from ...ir.matrix import MatrixInstruction
+from ...machine.memory import PAGE_BYTES
 from ...machine.target import Target
 from ...nest.matrix_products import instruction_for
-from ...nest.nest import Nest, Node, Root
+from ...nest.nest import Axis, Nest, Node, Root
 from ...nest.spec import Kind, NodeOp
 from ...nest.windows import overlapping
 from .. import unsigned_products, widened_rows
 from ..actions import LoopAction, Mark, Outermost, Pack, Split, apply
-from ..planner import UNEVEN, UNROLL_MAX, Planner, busiest, masked, power_below
+from ..planner import UNEVEN, UNROLL_MAX, Planner, busiest, masked, most_even, power_below
 from .conversions import gains, row_conversions
 from .elementwise import elementwise_tile
 from .interleaved import read_in_place
@@ -44,6 +45,9 @@ from .window_tiles import window_tile
 
 BESIDE_ROWS = 6
 """Registers that a tile needs in addition to those of its rows: vectors being transposed, and a scalar."""
+LONG_RUN_BYTES = 4 * PAGE_BYTES
+"""What a thread writes side by side, at the least, where it begins again and again: prefetchers begin in each page
+(Intel 64 and IA-32 Architectures Optimization Reference Manual, "Hardware Prefetch")."""
 LONG_REDUCTION = 1024
 """Terms of a reduction from which on the cost of storing its results is negligible."""
 
@@ -69,7 +73,8 @@ class CPUPlanner(Planner):
         """Divides the outermost serial output loop that is long enough among the threads; the longest if none is.
 
         It goes to the outside, unless what it reads lies apart for each iteration of the loops around it: where it is,
-        a thread reads one long run of each; outside, it would go from one to the other all the time.
+        a thread reads one long run of each; outside, it would go from one to the other all the time. Without reductions
+        a loop further in is divided where it stands if its shares are more even, and each a long run of memory.
         """
         if not self.threaded:
             return
@@ -87,10 +92,22 @@ class CPUPlanner(Planner):
         long = [a for a in reached if upper(a.extent) >= self.target.threads]
         enough = [a for a in long if self.enough(a)] or long
         axis = enough[0] if enough else max(reached, key=lambda a: upper(a.extent))
+        even = most_even([axis, *filter(self.runs, long)], self.target.threads)
+        if even is not None and even is not axis:
+            self.do(Mark(even.name, Kind.THREAD))
+            return
         around = {a.root for a in serial[: serial.index(axis)]}
         if around and not self.nest.stages and not self.apart(axis.root, around):
             self.do(Outermost(axis.name))
         self.do(Mark(axis.name, Kind.THREAD))
+
+    def runs(self, axis: Axis) -> bool:
+        """Whether threads that divide a loop of a nest without reductions write a long run of memory each."""
+        if self.reductions or any(masked(load, axis.root) for load in self.loads):
+            return False
+        share = upper(axis.extent) // self.target.threads
+        return all(axis.step(store.index) * share * store.value.dtype.itemsize >= LONG_RUN_BYTES
+                   for store in self.nest.stores)
 
     def apart(self, inner: Variable, around: set[Variable]) -> bool:
         """Whether, in each iteration of the loops around, a reduction reads a run of memory of its own along a loop."""
