@@ -44,14 +44,14 @@ class Attention:
         batch, length, width = x.shape
         return x.reshape(batch, length, self.heads, width // self.heads).transpose(1, 2)
 
-    def keys_and_values(self, x: Tensor) -> Tensor:
-        """Of (batch, length, width), as (2, batch, heads, length, width of a head)."""
-        return Tensor.stack(self.split(self.k_proj(x)), self.split(self.v_proj(x)))
+    def keys_and_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Of (batch, length, width), each of shape (batch, heads, length, width of a head)."""
+        return self.split(self.k_proj(x)), self.split(self.v_proj(x))
 
-    def __call__(self, x: Tensor, kept: Tensor) -> Tensor:
-        """Each of ``x`` looks at the keys and values that are kept."""
+    def __call__(self, x: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """Each of ``x`` looks at keys and values."""
         batch, length, width = x.shape
-        y = self.split(self.q_proj(x)).scaled_dot_product_attention(kept[0], kept[1])
+        y = self.split(self.q_proj(x)).scaled_dot_product_attention(keys, values)
         return self.out_proj(y.transpose(1, 2).reshape(batch, length, width))
 
 
@@ -67,7 +67,7 @@ class EncoderLayer:
 
     def __call__(self, x: Tensor) -> Tensor:
         y = self.self_attn_layer_norm(x)
-        return self.feed_forward(x + self.self_attn(y, self.self_attn.keys_and_values(y)))
+        return self.feed_forward(x + self.self_attn(y, *self.self_attn.keys_and_values(y)))
 
 
 class Encoder:
@@ -93,24 +93,28 @@ class Encoder:
 class DecoderLayer(EncoderLayer):
     """An encoder's layer that looks back only, and at what was heard."""
 
-    def __init__(self, width: int, heads: int, wide: int, longest: int) -> None:
+    def __init__(self, width: int, heads: int, wide: int, said: int, heard: int) -> None:
         super().__init__(width, heads, wide)
         self.encoder_attn, self.encoder_attn_layer_norm = Attention(width, heads), nn.LayerNorm(width)
-        self._said = Tensor.zeros(2, 1, heads, longest, width // heads).contiguous().realize()
-        self._heard: Tensor | None = None
+        self._said_keys, self._said_values, self._heard_keys, self._heard_values = (
+            Tensor.zeros(1, heads, length, width // heads).contiguous().realize()
+            for length in (said, said, heard, heard)
+        )
 
     def hear(self, x: Tensor) -> None:
         """Keeps keys and values of what the encoder made, in the same memory each time."""
-        heard = self.encoder_attn.keys_and_values(x).contiguous()
-        self._heard = heard.realize() if self._heard is None else self._heard.assign(heard).realize()
+        keys, values = self.encoder_attn.keys_and_values(x)
+        Tensor.realize(self._heard_keys.assign(keys), self._heard_values.assign(values))
 
     def step(self, x: Tensor, position: Variable) -> Tensor:
         """One token, (1, 1, width), at a position."""
         y = self.self_attn_layer_norm(x)
-        self._said[:, :, :, position : position + 1] = self.self_attn.keys_and_values(y)
-        x = x + self.self_attn(y, self._said[:, :, :, : position + 1])
-        assert self._heard is not None
-        return self.feed_forward(x + self.encoder_attn(self.encoder_attn_layer_norm(x), self._heard))
+        keys, values = self.self_attn.keys_and_values(y)
+        self._said_keys[:, :, position : position + 1] = keys
+        self._said_values[:, :, position : position + 1] = values
+        x = x + self.self_attn(y, self._said_keys[:, :, : position + 1], self._said_values[:, :, : position + 1])
+        y = self.encoder_attn_layer_norm(x)
+        return self.feed_forward(x + self.encoder_attn(y, self._heard_keys, self._heard_values))
 
 
 class Decoder:
@@ -120,8 +124,9 @@ class Decoder:
         width = config["d_model"]
         self.embed_tokens = nn.Embedding(config["vocab_size"], width)
         self.embed_positions = nn.Embedding(config["max_target_positions"], width)
-        shape = width, config["decoder_attention_heads"], config["decoder_ffn_dim"], config["max_target_positions"]
-        self.layers = [DecoderLayer(*shape) for _ in range(config["decoder_layers"])]
+        shape = width, config["decoder_attention_heads"], config["decoder_ffn_dim"]
+        lengths = config["max_target_positions"], config["max_source_positions"]
+        self.layers = [DecoderLayer(*shape, *lengths) for _ in range(config["decoder_layers"])]
         self.layer_norm = nn.LayerNorm(width)
 
     def __call__(self, token: Tensor, position: Variable) -> Tensor:
@@ -148,24 +153,26 @@ class Whisper:
         put(self.encoder, weights(folder / "onnx" / "encoder_model_quantized.onnx", ""))
         put(self.decoder, weights(folder / "onnx" / "decoder_model_merged_quantized.onnx", "model.decoder."))
         self.longest = config["max_target_positions"]
-        self.position = Variable("position", 0, self.longest - 1)
+        self.position, self.begins = Variable("position", 0, self.longest - 1), Variable("begins", 0, 1)
         never, first = np.zeros(config["vocab_size"], np.float32), np.zeros(config["vocab_size"], np.float32)
         never[self.generation["suppress_tokens"]] = -np.inf
         never[self.generation["no_timestamps_token_id"] + 1 :] = -np.inf
         first[self.generation["begin_suppress_tokens"]] = -np.inf
-        self.never, self.first = Tensor(never), Tensor(first + never)
+        self.refused = Tensor(np.stack([never, first + never]))
 
     @TinyJit
     @Tensor.no_grad()
-    def encode(self, samples: Tensor) -> Tensor:
+    def hear(self, samples: Tensor) -> None:
         """30 seconds of samples to what the decoder looks at."""
-        return self.encoder(log_mel(samples).unsqueeze(0))
+        heard = self.encoder(log_mel(samples).unsqueeze(0))
+        for layer in self.decoder.layers:
+            layer.hear(heard)
 
     @TinyJit
     @Tensor.no_grad()
-    def likeliest(self, token: Tensor, position: Variable, refused: Tensor) -> Tensor:
-        """The token that follows."""
-        return (self.decoder(token, position) + refused).argmax()
+    def likeliest(self, token: Tensor, position: Variable, begins: Variable) -> Tensor:
+        """The token that follows; ``begins`` is 1 where it is the first that is said, 0 elsewhere."""
+        return (self.decoder(token, position) + self.refused[begins : begins + 1]).argmax()
 
     def tokens(self, samples: Array, language: str = "en") -> list[int]:
         """What is said, as numbers of tokens, greedily.
@@ -181,17 +188,14 @@ class Whisper:
             raise ValueError(f"no language {language!r}; there are {', '.join(self.generation['lang_to_id'])}")
         whole = np.zeros(RATE * SECONDS, np.float32)
         whole[: len(samples)] = samples[: len(whole)]
-        heard = self.encode(Tensor(whole))
-        for layer in self.decoder.layers:
-            layer.hear(heard)
+        self.hear(Tensor(whole))
         end = self.generation["eos_token_id"]
         said = [self.generation["decoder_start_token_id"], self.generation["lang_to_id"][f"<|{language}|>"],
                 self.generation["task_to_id"]["transcribe"], self.generation["no_timestamps_token_id"]]  # fmt: skip
         prompt = len(said)
         for at in range(self.longest):
-            refused = self.first if at == prompt - 1 else self.never
-            token = Tensor([[said[at]]], dtype=dtypes.int32)
-            following = int(self.likeliest(token, self.position.bind(at), refused).item())
+            token, begins = Tensor([[said[at]]], dtype=dtypes.int32), self.begins.bind(at == prompt - 1)
+            following = int(self.likeliest(token, self.position.bind(at), begins).item())
             if at + 1 == len(said):
                 if following == end:
                     break

@@ -104,8 +104,9 @@ def test_the_encoder_is_that_of_the_example(library: Library) -> None:
 
 
 def test_a_step_of_the_decoder_is_that_of_the_example(library: Library) -> None:
-    config = {"d_model": 12, "vocab_size": 17, "max_target_positions": 7, "decoder_attention_heads": speech.HEADS,
-              "decoder_ffn_dim": 20, "decoder_layers": speech.LAYERS}  # fmt: skip
+    config = {"d_model": 12, "vocab_size": 17, "max_target_positions": 7, "max_source_positions": 5,
+              "decoder_attention_heads": speech.HEADS, "decoder_ffn_dim": 20,
+              "decoder_layers": speech.LAYERS}  # fmt: skip
     model, rng = example("whisper").Decoder(config), np.random.default_rng(5)
     weights = held(library, model, rng)
     encoded = rng.standard_normal((1, 5, 12)).astype(np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import wave
 from pathlib import Path
 from types import ModuleType
@@ -49,8 +50,8 @@ def test_the_spectrum_is_that_of_numpy(example: ModuleType, seconds: int) -> Non
 
 
 def test_a_decoder_that_remembers_says_what_one_says_that_reads_all_again(example: ModuleType) -> None:
-    config = {"d_model": 12, "vocab_size": 17, "max_target_positions": 7, "decoder_attention_heads": 3,
-              "decoder_ffn_dim": 20, "decoder_layers": 2}  # fmt: skip
+    config = {"d_model": 12, "vocab_size": 17, "max_target_positions": 7, "max_source_positions": 5,
+              "decoder_attention_heads": 3, "decoder_ffn_dim": 20, "decoder_layers": 2}  # fmt: skip
     Tensor.manual_seed(4)
     decoder, heard = example.Decoder(config), Tensor.randn(1, 5, 12)
     for layer in decoder.layers:
@@ -63,10 +64,38 @@ def test_a_decoder_that_remembers_says_what_one_says_that_reads_all_again(exampl
         q, (k, v) = own.split(own.q_proj(y)), own.keys_and_values(y)
         seen = q.scaled_dot_product_attention(k, v, is_causal=True).transpose(1, 2).reshape(1, len(said), 12)
         x = x + own.out_proj(seen)
-        x = x + layer.encoder_attn(layer.encoder_attn_layer_norm(x), layer.encoder_attn.keys_and_values(heard))
+        x = x + layer.encoder_attn(layer.encoder_attn_layer_norm(x), *layer.encoder_attn.keys_and_values(heard))
         x = layer.feed_forward(x)
     want = (decoder.layer_norm(x) @ decoder.embed_tokens.weight.T)[0]
     np.testing.assert_allclose(np.stack(got), want.numpy(), atol=2e-5)
+
+
+def test_sentence_after_sentence_is_one_record(
+    example: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what differs between sentences is an argument: nothing is recorded anew for the first token of each."""
+    config = {"d_model": 12, "vocab_size": 17, "num_mel_bins": 80, "max_target_positions": 9,
+              "max_source_positions": 5, "encoder_attention_heads": 3, "encoder_ffn_dim": 20, "encoder_layers": 1,
+              "decoder_attention_heads": 3, "decoder_ffn_dim": 20, "decoder_layers": 1}  # fmt: skip
+    generation = {"suppress_tokens": [0, 16], "begin_suppress_tokens": [*range(1, 11)], "no_timestamps_token_id": 14,
+                  "lang_to_id": {"<|en|>": 12}, "task_to_id": {"transcribe": 13}, "eos_token_id": 0,
+                  "decoder_start_token_id": 11}  # fmt: skip
+    files = {"config": config, "generation_config": generation, "vocab": {}}
+    for name, content in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+    for name in ("weights", "put"):
+        monkeypatch.setattr(example, name, lambda *_: None)
+    monkeypatch.setattr(example, "RATE", 1600)  # a tenth of a second instead of 30
+    monkeypatch.setattr(example, "SECONDS", 1)
+    Tensor.manual_seed(3)
+    model = example.Whisper(tmp_path)
+    sound = [np.random.default_rng(seed).standard_normal(1600).astype(np.float32) for seed in range(3)]
+    said = [model.tokens(samples) for samples in sound]
+    assert all(len(tokens) == 6 and tokens[0] > 10 and 0 not in tokens and 16 not in tokens for tokens in said)
+    kept = model.hear.captured, model.likeliest.captured
+    assert None not in kept
+    assert [model.tokens(samples) for samples in sound] == said
+    assert (model.hear.captured, model.likeliest.captured) == kept
 
 
 def test_what_is_missing_in_the_weights_is_named(example: ModuleType) -> None:
