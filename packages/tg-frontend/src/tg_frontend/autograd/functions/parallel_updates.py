@@ -75,14 +75,14 @@ def _in_parts(
     m = index.shape[1]
     assert isinstance(m, int)
     length = -(-m // parts)
-    widths = ((0, 0), (0, parts * length - m), (0, 0))
-    cut = (pre, parts, length, post)
-    one = splat(index, 1)  # positions count from 1 while they are padded: 0 is out of range
-    at = index.alu(Ops.ADD, one).pad(widths).reshape(cut)
-    at = at.alu(Ops.SUB, splat(at, 1))
-    new = value.reshape(index.shape).pad(widths).reshape(cut)
+    fill, cut = parts * length - m, (pre, parts, length, post)
+    value = value.reshape(index.shape)
+    if fill:
+        widths = ((0, 0), (0, fill), (0, 0))
+        index = index.alu(Ops.ADD, splat(index, 1)).pad(widths)  # positions from 1 on: what is padded is out of range
+        index, value = index.alu(Ops.SUB, splat(index, 1)), value.pad(widths)
     none = LazyBuffer.const(identity(op, table.dtype), table.dtype, (pre, parts, n, post), table.device)
-    tables = updated_in_order(none, 2, at, new, op)
+    tables = updated_in_order(none, 2, index.reshape(cut), value.reshape(cut), op)
     return table.alu(op, tables.reduce(op, (1,)).reshape(table.shape))
 
 
