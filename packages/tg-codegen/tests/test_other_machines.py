@@ -122,6 +122,7 @@ def runs(spec: ProgramSpec, counted: Callable[[UOp], bool]) -> float:
     return total
 
 
+@pytest.mark.drawn(4)
 @MACHINE
 @PROGRAM
 def test_accumulators_do_not_exceed_the_registers(program: str, machine: str) -> None:

@@ -18,7 +18,7 @@ from tg_codegen.plan.heuristic import alternatives
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.search import beam
-from tg_codegen.search.beam import CYCLES_RATIO, MOST_NEIGHBOURS
+from tg_codegen.search.beam import CYCLES_RATIO
 from tg_codegen.search.cycles import cycles
 from tg_codegen.search.descent import descents
 from tg_codegen.search.moves import alterations, even_walks
@@ -31,6 +31,13 @@ from tg_shape import ShapeTracker
 F32 = dtypes.float32
 ST = ShapeTracker.from_shape
 CPU = LLVMRenderer(Target(kind="cpu", vector_bytes=32, registers=16, threads=2))
+
+
+@pytest.fixture(autouse=True)
+def looks_at_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer lists are measured, and the cost model is asked of fewer: that shows what these tests are about."""
+    monkeypatch.setattr("tg_codegen.search.descent.PATIENCE", 80)
+    monkeypatch.setattr("tg_codegen.search.beam.MOST_NEIGHBOURS", 24)
 
 
 def row_sums(n: int = 64, m: int = 96) -> LazyOp:
@@ -243,7 +250,7 @@ def test_what_is_far_off_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_round_measures_so_many_at_the_most() -> None:
     steps: list[SearchState] = []
     beam_search(row_sums(), CPU, lambda spec: cycles(spec, CPU.target), width=1, max_rounds=1, progress=steps.append)
-    assert 1 < sum(step.round == 1 for step in steps) <= 2 * MOST_NEIGHBOURS + 1
+    assert 1 < sum(step.round == 1 for step in steps) <= 2 * beam.MOST_NEIGHBOURS + 1
 
 
 def test_the_search_goes_on_from_another_list_that_is_faster_than_the_plan() -> None:

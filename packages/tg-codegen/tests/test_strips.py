@@ -41,6 +41,7 @@ def told(n: int, k: int, m: int, target: Target, batch: int = 1) -> list[str]:
     return [str(action) for action in compile_ast(product(n, k, m, batch), LLVMRenderer(target)).actions]
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("registers", [16, 32])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def chance(counts: np.ndarray, trials: float, prob: float) -> float:
     return float(stats.chi2.sf(square, some.sum() - 1))
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     ("trials", "prob"),

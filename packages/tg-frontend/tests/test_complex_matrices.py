@@ -221,7 +221,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[], Array]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_to_second_order(name: str) -> None:
     """Along a direction, against differences of what is one order less."""

@@ -31,7 +31,7 @@ def same(ours: Tensor, theirs: Any, tolerance: float = 1e-14) -> None:
         assert np.abs(ours.numpy() - theirs).max() <= tolerance * max(np.abs(theirs).max(), 1e-300)
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("n", SIZES)
 def test_complex_transforms_of_every_length(n: int) -> None:
     z = drawn(3, n)
@@ -168,6 +168,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], bool]] = {
 }
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", CASES)
 def test_first_and_second_gradients(name: str) -> None:
     function, shape, real = CASES[name]

@@ -248,6 +248,7 @@ CASES: dict[str, Case] = {
 }  # fmt: skip
 
 
+@pytest.mark.drawn(60)
 @pytest.mark.parametrize("name", CASES)
 def test_operations(name: str) -> None:
     check(*CASES[name])

@@ -58,6 +58,7 @@ def tree(data: bytes) -> bytes:
     return out if len(out) == 16 else tree(out)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("length", [1, 4097, MEGABYTE, MEGABYTE + 1, 2 * MEGABYTE + 77])
 def test_the_tree(length: int) -> None:
     data = RNG.bytes(length)

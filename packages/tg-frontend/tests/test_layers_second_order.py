@@ -240,7 +240,7 @@ def check(make: Callable[[], Any], operands: list[Array]) -> None:
         np.testing.assert_allclose((bends[which].numpy() * way).sum(), second, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.drawn(28)
+@pytest.mark.drawn(14)
 @pytest.mark.parametrize("backend", ["NUMPY"], indirect=True)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in dict.fromkeys([*KINDS, *ROWS])]

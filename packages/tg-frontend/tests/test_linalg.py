@@ -41,7 +41,7 @@ def orthonormal(q: Array, eps: float) -> None:
         assert np.abs(np.swapaxes(q, -1, -2) @ q - np.eye(q.shape[-1])).max() < 20 * q.shape[-2] * eps
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("lead", LEADS, ids=str)
 def test_factors_multiply_to_the_matrix(lead: tuple[int, ...], dtype: str, backend: str) -> None:
@@ -77,7 +77,7 @@ def test_factors_multiply_to_the_matrix(lead: tuple[int, ...], dtype: str, backe
         assert (np.diff(w, axis=-1) <= 0).all() and (w >= 0).all()
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(65, 65), (97, 131), (131, 67), (2, 64, 70), (2, 149, 149)], ids=str)
 def test_matrices_of_several_blocks(shape: tuple[int, ...], dtype: str) -> None:
@@ -121,7 +121,7 @@ HARD: dict[str, Callable[[int], Array]] = {
 }
 
 
-@pytest.mark.drawn(9)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("n", [7, 40, 137])
 @pytest.mark.parametrize("name", HARD)
 def test_elimination_of_hard_matrices(name: str, n: int) -> None:
@@ -197,6 +197,7 @@ SPECTRA: dict[str, Callable[[int], Array]] = {
 }
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", SPECTRA)
 def test_hard_spectra(name: str) -> None:
     n = 23
@@ -247,7 +248,7 @@ TORN: dict[str, Callable[[], Array]] = {
 }
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", TORN)
 def test_spectra_of_matrices_torn_apart(name: str, dtype: str) -> None:
@@ -283,6 +284,7 @@ def test_reflections_by_blocks_and_halves(shape: tuple[int, ...]) -> None:
         orthonormal(q, eps)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("bad", [np.nan, inf, -inf])
 def test_spectra_of_what_is_not_finite_are_nan_and_others_beside_it_are_not(bad: float) -> None:
     a = some(2, 35, 35)
@@ -292,6 +294,7 @@ def test_spectra_of_what_is_not_finite_are_nan_and_others_beside_it_are_not(bad:
         assert np.isnan(found[0]).all() and np.isfinite(found[1]).all()
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("lead", LEADS, ids=str)
 def test_systems_of_equations(lead: tuple[int, ...], backend: str) -> None:
     n, m = size(), size()
@@ -403,7 +406,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[], Array]]] = {
 }
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_to_second_order(name: str) -> None:
     """Along a direction, against differences of what is one order less."""

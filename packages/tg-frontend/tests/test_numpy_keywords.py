@@ -291,6 +291,7 @@ METHODS = "inverted_cdf averaged_inverted_cdf closest_observation interpolated_i
     "median_unbiased normal_unbiased lower higher midpoint nearest"  # fmt: skip
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("method", METHODS.split())
 @pytest.mark.filterwarnings("ignore")
 def test_quantiles_by_every_method(method: str) -> None:

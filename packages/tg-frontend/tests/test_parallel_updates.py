@@ -59,6 +59,7 @@ def loop(table: Any, index: Any, value: Any, op: str, axis: int) -> Any:
     return out
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("shape, values, axis", SHAPES)
 @pytest.mark.parametrize("op, units", [
     ("add", 300), ("add", 1 << 16), ("multiply", 1 << 16), ("maximum", 1 << 16), ("write", 300), ("write", 1 << 16),
@@ -104,6 +105,7 @@ def test_each_way_is_gone_where_it_suits(monkeypatch: pytest.MonkeyPatch, ways: 
             assert ways == ["updated_in_order"]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("op", ["add", "write"])
 @pytest.mark.parametrize("most", [1, 40, 5003])
 def test_what_is_said_to_be_distinct_is(monkeypatch: pytest.MonkeyPatch, op: str, most: int) -> None:
@@ -127,6 +129,7 @@ def test_what_is_said_to_be_distinct_is(monkeypatch: pytest.MonkeyPatch, op: str
                 assert len(set(inside.tolist())) == len(inside)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("size", [16, 5003])
 def test_floats_that_are_not_finite(monkeypatch: pytest.MonkeyPatch, ways: list[str], size: int) -> None:
     many(monkeypatch, 1 << 16)

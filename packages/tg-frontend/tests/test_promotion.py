@@ -126,6 +126,7 @@ TERNARY: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("operation", TERNARY)
 def test_three_operands_meet_at_once(operation: str) -> None:
     """A tensor of no axes that comes before one with axes is not taken for one with axes."""

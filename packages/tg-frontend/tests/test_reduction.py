@@ -149,7 +149,7 @@ def test_scans(backend: str) -> None:
 INFINITE = [-math.inf] * 20 + [1.0, math.inf, 2.0, -math.inf] + [3.0] * 300
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("n", [15, 16, 17, 131, 257, 1009, 4099])
 @pytest.mark.parametrize("spread", [1.0, 300.0])
 def test_long_scans(n: int, spread: float, backend: str) -> None:
@@ -187,6 +187,7 @@ def slopes_of_running_products(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
     return found
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 61, 64, 65, 257, 1009])
 def test_slopes_of_running_products(n: int, backend: str) -> None:
     """Of some blocks, and of zeros: any of them, and products too small to be divided by."""

@@ -31,6 +31,7 @@ FORMULAS: dict[str, tuple[dict[str, Any], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_windows(backend: str, name: str, dtype: str) -> None:

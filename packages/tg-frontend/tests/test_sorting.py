@@ -58,7 +58,7 @@ def check(t: Tensor, axis: int, descending: bool) -> None:
     np.testing.assert_array_equal(t.argsort(axis, descending=descending).numpy(), wanted)
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
 def test_every_dtype(dtype: DType, backend: str) -> None:
     for seed, (shape, axis) in enumerate((((3, 31), 1), ((2, FEW + 9), -1), ((307, 1, 2), 0))):
@@ -115,6 +115,7 @@ def test_symbolic_rows_and_lengths() -> None:
         assert wide(part).numpy().tolist() == np.sort(data[:count], 1).tolist()
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", ["float32", "int64", "uint16"])
 def test_a_gpu(name: str) -> None:
     """What is of an order, on an emulated GPU."""

@@ -102,7 +102,7 @@ def errors(got: Array, wanted: list[Any], scales: list[Any]) -> list[float]:
     ]
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_accuracy(name: str, kind: type[Any]) -> None:
@@ -170,6 +170,7 @@ def test_poles_and_domains_of_two_numbers() -> None:
     assert Tensor([-1.0, -2.0]).polygamma(2).tolist() == [-INF, -INF]
 
 
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_slopes(name: str) -> None:
     """The first is mpmath's, and the second that of the first."""

@@ -428,7 +428,7 @@ def test_every_method_is_here() -> None:
 REFUSED = (RuntimeError, ValueError, TypeError, NotImplementedError, IndexError)
 
 
-@pytest.mark.drawn(120)
+@pytest.mark.drawn(70)
 @pytest.mark.parametrize("name", CASES)
 def test_the_value_is_that_of_the_replay(name: str) -> None:
     kinds, function = CASES[name]

@@ -95,6 +95,7 @@ def test_what_a_kernel_uses_is_copied_after_it(cl: CLDevice) -> None:
     assert fetched(cl, allocator.offset(block, 5, size - 5), 5) == bytes([4 * 9]) * 5
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("size", [1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 3])
 def test_pinned_memory(size: int) -> None:
     cl = CLDevice("CL", DevEntry("CL", arch="buffers"))

@@ -97,6 +97,7 @@ def run(tile: Tile, seed: int, hostile: bool, waits: bool = True) -> bytes:
     return b"" if found == tile.expected(before) else found
 
 
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize(("arch", "kind", "size"), CASES)
 def test_lanes_words_go_beside_one_another(arch: str, kind: str, size: str) -> None:
     rng = random.Random(f"{arch} {kind} {size}")
