@@ -207,6 +207,30 @@ def test_state_in_python_is_right_and_said_to_be_slow(backend: str) -> None:
             assert function(real(float(i))).item() == want
 
 
+@pytest.mark.parametrize(("calls", "words"), [(1, "every call"), (2, "every few calls"), (12, "every few calls")])
+def test_tensors_in_turn_that_the_function_knows_are_said_to_be_slow(calls: int, words: str, backend: str) -> None:
+    """As arguments: each is recorded by itself, after one replay or after several."""
+    model = Model()
+    model.w = real(3.0)
+    model.parts = [real(1.0), real(2.0)]
+
+    def step(of: Model, x: Tensor) -> Tensor:
+        return of.w * x
+
+    function = TinyJit(step)
+    with pytest.warns(RuntimeWarning, match=f"step is recorded anew in {words}, .* choose among tensors"):
+        for i in range(6 * calls):
+            assert function(model, model.parts[i // calls % 2]).item() == 3.0 * (1 + i // calls % 2)
+
+
+def test_a_record_that_served_for_long_may_be_made_anew(backend: str) -> None:
+    model = Model()
+    model.w, model.parts = real(3.0), [real(1.0), real(2.0)]
+    function = TinyJit(lambda of, x: of.w * x)
+    for i in range(100):
+        assert function(model, model.parts[i // 20 % 2]).item() == 3.0 * (1 + i // 20 % 2)
+
+
 @pytest.mark.parametrize("place", ["element", "key", "attribute"])
 @pytest.mark.parametrize("kept", [False, True])
 def test_state_that_the_function_itself_rebinds(place: str, kept: bool, backend: str) -> None:

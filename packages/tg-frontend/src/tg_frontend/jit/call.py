@@ -184,7 +184,7 @@ class Call:
             lazy = tensor.lazydata
             if pins and name in pins:
                 if not pins[name].fits(tensor):
-                    raise OtherMemory(f"{name} is in other memory")
+                    raise OtherMemory(f"{name}, which the function knows from elsewhere, too, is in other memory")
             elif lazy.base.op in LEAVES or (not lazy.is_whole and lazy.base.op not in MEMORY):
                 tensor._memory().settle()  # it is no view of memory: nobody sees that it is one now
         unready = [tensor.lazydata for _, tensor in waiting if not tensor.lazydata.is_realized]

@@ -37,7 +37,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _PATIENCE = 3
-"""Calls in a row that are recorded anew before a warning says so."""
+"""Calls that are recorded anew, each soon after the one before, until a warning says so."""
+_SOON = 16
+"""Replays from which on a record for some tensors, before others came, was worth making: it takes about as long."""
 
 
 _functions: WeakSet[TinyJit[Any, Any]] = WeakSet()
@@ -95,7 +97,7 @@ class TinyJit(Generic[P, R]):
         """
         self.cnt = 0
         self.captured: Record | None = None
-        self._anew = 0
+        self._anew = self._replays = 0
 
     @property
     def memory(self) -> Usage | None:
@@ -155,15 +157,14 @@ class TinyJit(Generic[P, R]):
                     finish_assigns()
                 why = record.changed() if record.looks or record.outside.moves != Moves.number else ""
                 if not why:
-                    self._anew = 0
-                    out: R = NotImplemented if kwargs else record.again(args)
-                    if out is not NotImplemented:
-                        return out
                     try:
-                        out = record.replay(Call(args, kwargs, record.call.pins))
+                        out: R = NotImplemented if kwargs else record.again(args)
+                        if out is NotImplemented:
+                            out = record.replay(Call(args, kwargs, record.call.pins))
+                        self._replays += 1
                         return out
                     except OtherMemory as error:
-                        why = str(error)
+                        return self._record_anew(record, str(error), args, kwargs, _SOON)
                 return self._record_anew(record, why, args, kwargs)
             if self.cnt == 0:
                 Call(args, kwargs)  # what could not be recorded is told at once
@@ -174,21 +175,26 @@ class TinyJit(Generic[P, R]):
             self.cnt += 1
             return result
 
-    def _record_anew(self, record: Record, why: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+    def _record_anew(
+        self, record: Record, why: str, args: tuple[Any, ...], kwargs: dict[str, Any], soon: int = 1
+    ) -> R:
         self.captured = None
-        self._not_again(why)
+        self._not_again(why, soon)
         return self._record(args, kwargs, record.outside.roots | record.own)
 
-    def _not_again(self, why: str) -> None:
-        """Counts calls in a row whose record could not be used, and warns when that does not end."""
-        self._anew += 1
+    def _not_again(self, why: str, soon: int = 1) -> None:
+        """Counts records that were replayed less than ``soon`` times, and warns when that does not end."""
+        always = self._replays == 0
+        self._anew = self._anew + 1 if self._replays < soon else 1
+        self._replays = 0
         name = getattr(self.fxn, "__qualname__", type(self.fxn).__name__)
         if DEBUG.value:
             print(f"recorded anew: {name}: {why}")
         if self._anew == _PATIENCE:
             warnings.warn(
-                f"TinyJit: {name} is recorded anew in every call, which is slow: {why}. Keep state in tensors that are "
-                "changed by assign, or pass it as an argument and return it.", RuntimeWarning, stacklevel=5,
+                f"TinyJit: {name} is recorded anew in every {'call' if always else 'few calls'}, which is slow: {why}. "
+                "Keep state in tensors that are changed by assign, or pass it as an argument and return it; choose "
+                "among tensors that the function knows by an index.", RuntimeWarning, stacklevel=5,
             )  # fmt: skip
 
     @staticmethod
