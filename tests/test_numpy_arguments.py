@@ -138,8 +138,6 @@ def test_a_dtype_by_every_spelling_and_where_numpy_has_it(name: str) -> None:
     python = [kind for kind in (bool, int, float, complex) if np.dtype(kind) == known]
     for spelled in (known, known.type, name, known.char, known.str, *twins, *python):
         for call, made in PLACED.items():
-            if spelled in ("F", "D") and call not in ("array", "zeros_like", "cast", "to"):
-                continue  # letters of complex dtypes are taken by name
             assert made(spelled).dtype.name == name, (call, spelled)
     if known.kind != "c":
         assert tg.arange(0, 2, 1, known).dtype.name == name
@@ -430,3 +428,85 @@ def test_an_axis_is_none_of_the_arrays_that_are_joined() -> None:
     for axis in (0, np.int64(0)):
         assert tg.concatenate([x, [3.0]], axis).tolist() == [1, 2, 3]
         assert tg.stack([x, x], axis).shape == (2, 2)
+
+
+DRAWING: dict[str, Callable[[Any, Any], Any]] = {
+    "rand": lambda i, f: Tensor.rand(i(2), i(3)),
+    "randint": lambda i, f: Tensor.randint(i(2), i(3), low=i(0), high=i(9)),
+    "uniform": lambda i, f: Tensor.uniform(i(3), low=f(0.5), high=f(1.5)),
+    "normal_": lambda i, f: Tensor.zeros(4).normal_(f(0.5), f(1.5)),
+    "dropout": lambda i, f: Tensor.ones(4).dropout(f(0.5), training=True),
+    "bernoulli": lambda i, f: Tensor.ones(4).bernoulli(f(0.5)),
+    "multinomial": lambda i, f: Tensor.ones(4).multinomial(i(2)),
+    "Linear": lambda i, f: nn.Linear(i(2), i(3)).weight,
+    "Conv2d": lambda i, f: nn.Conv2d(i(2), i(4), (i(3), i(3)), groups=i(2)).weight,
+    "LSTM": lambda i, f: nn.LSTM(i(2), i(3), i(2)),
+    "MultiheadAttention": lambda i, f: nn.MultiheadAttention(i(4), i(2), f(0.5)).in_proj_weight,
+    "TransformerEncoderLayer": lambda i, f: nn.TransformerEncoderLayer(i(4), i(2), i(8), f(0.5)).linear1.weight,
+    "kaiming_uniform_": lambda i, f: nn.init.kaiming_uniform_(Tensor.zeros(i(2), i(3)), f(0.5)),
+}
+
+
+@pytest.mark.parametrize("name", DRAWING)
+def test_nothing_is_drawn_twice_for_numbers_of_numpy(name: str) -> None:
+    drawn = []
+    for integer, number in ((int, float), (np.int64, np.float32)):
+        Tensor.manual_seed(3)
+        DRAWING[name](integer, number)
+        drawn.append(Tensor.rand(2).tolist())
+    assert drawn[0] == drawn[1]
+
+
+def test_what_is_given_is_called_once_with_numbers_of_numpy() -> None:
+    class Broken(nn.Module):
+        def forward(self, x: Any) -> Any:
+            calls.append(x)
+            raise TypeError("no")
+
+    calls: list[Any] = []
+    with pytest.raises(TypeError, match="no"):
+        nn.Sequential(Broken())(np.float32(1.0))
+    assert len(calls) == 1
+
+
+def test_full_of_one_number_in_a_tensor() -> None:
+    five = Tensor(5)
+    x = tg.full((2, 2), five)
+    x[0, 0] = 7
+    assert x.tolist() == [[7, 5], [5, 5]] and five.item() == 5
+    assert tg.full((2,), Tensor(2.5), dtype="int8").tolist() == [2, 2]
+    with pytest.raises(ValueError, match=r"full: the value is one number, got a tensor of shape \(2,\)"):
+        tg.full((2,), Tensor([1, 2]))
+
+
+@pytest.mark.parametrize("kind", ["float64", "complex128"])
+def test_cholesky_reads_the_triangle_that_it_gives(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    a = rng.random((2, 4, 4)).astype(kind) + np.eye(4) * 9
+    a = a + 1j * np.tril(a, -1) if kind == "complex128" else a
+    for upper in (False, True):
+        half = np.triu(a, 1) if upper else np.tril(a, -1)
+        whole = half + half.conj().swapaxes(1, 2) + np.real(a) * np.eye(4)
+        wanted = np.linalg.cholesky(whole)
+        wanted = wanted.conj().swapaxes(1, 2) if upper else wanted
+        np.testing.assert_allclose(tg.linalg.cholesky(Tensor(a), upper=upper).numpy(), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(_STACKED))
+def test_one_array_is_its_rows_where_several_are_joined(name: str) -> None:
+    theirs = getattr(np, {"cat": "concatenate", "concat": "concatenate", "row_stack": "vstack"}.get(name, name))
+    for data in (np.arange(6.0).reshape(2, 3), np.arange(24.0).reshape(2, 3, 4)):
+        for made in (np.array, Tensor):
+            np.testing.assert_array_equal(getattr(tg, name)(made(data)).numpy(), theirs(data))
+
+
+def test_sums_and_products_of_bools_stay_bools() -> None:
+    x, y = Tensor([True, False]), Tensor([True, True])
+    assert x.addr(x, y, beta=3, alpha=2).tolist() == [[True, True], [True, False]]
+    assert x.addr(x, y, beta=0).dtype is dtypes.bool
+
+
+def test_an_axis_of_nothing_is_divided() -> None:
+    assert Tensor.zeros(4, 0).unflatten(1, (2, 0)).shape == (4, 2, 0)
+    with pytest.raises(ValueError, match="unflatten"):
+        Tensor.zeros(4, 0).unflatten(1, (0, -1))

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+import tinytg
 from tinytg import Tensor, functions, linalg
 
 from . import attributes, modules, names, optimisers
@@ -66,6 +67,10 @@ def _of_a_copy(f: Called) -> Called:
     return lambda x, *args, **kw: f(x.clone(), *args, **kw)
 
 
+def _at_the_top(name: str) -> Callable[[Called], Called]:
+    return lambda _: getattr(tinytg, name)
+
+
 ARRANGED: dict[str, Callable[[Called], Called]] = {
     "nn.functional.embedding": _second_first,
     "nn.functional.embedding_bag": _second_first,
@@ -73,6 +78,7 @@ ARRANGED: dict[str, Callable[[Called], Called]] = {
     "special.polygamma:special_polygamma_n_0": _second_first,
     **{f"polygamma:polygamma_n_{n}": _second_first for n in range(5)},
     "einsum": lambda f: lambda operands, formula: f(formula, *operands),
+    **{name: _at_the_top(name) for name in ("atleast_1d", "atleast_2d", "atleast_3d")},
     **dict.fromkeys(("linalg.pinv:singular", "pca_lowrank", "svd_lowrank"), _of_a_product),
     "linalg.lstsq:grad_oriented": _first_two,
     "zero_": _of_a_copy,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import update_wrapper
 from inspect import unwrap
+from sys import stdlib_module_names
 from threading import local
 
 from tg_lazy.graph.origin import WRAPPERS
@@ -304,6 +305,17 @@ def _raised_at(error: BaseException) -> tuple[int, bool]:
     return depth, module.partition(".")[0] in _OURS
 
 
+def _through_others(error: BaseException) -> bool:
+    """Whether an error came through code of somebody else, such as a function that was given: that has run already."""
+    trace = error.__traceback__
+    while trace is not None:
+        home = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        if home not in _OURS and home != "numpy" and home not in stdlib_module_names:
+            return True
+        trace = trace.tb_next
+    return False
+
+
 def _named(said: str, own: str, label: str, written: str) -> str:
     """A message that begins with ``label``.
 
@@ -394,6 +406,7 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
             return function(*args, **kwargs)
         except _CONFUSED as error:
             simpler = _with_python_numbers(args, kwargs)  # for sizes, axes and bounds
+            simpler = None if simpler and _through_others(error) else simpler
             other = Beside.find(function.__name__, args, kwargs) if both and Beside.find and not simpler else None
             if not other and not simpler:
                 known = not (kwargs and isinstance(error, TypeError) and _raised_at(error)[0] == 0)

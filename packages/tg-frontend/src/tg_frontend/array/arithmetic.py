@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..autograd.functions import Abs, Add, Mul, Neg, Reciprocal, Sub
+from ..host.transfer import number_of
 from .base import B
 from .casts import floating
 from .computing import copied
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def _times(t: B, x: Any, alpha: float, what: str) -> Any:
     if alpha == 1:
         return x
-    return x * alpha if isinstance(x, (bool, int, float)) else mul(as_tensor(t, x, what), alpha)
+    return x * alpha if isinstance(x, (bool, int, float)) else mul(as_tensor(t, x, what), number_of(alpha))
 
 
 def add(t: B, x: Any, reverse: bool = False, *, alpha: float = 1) -> B:

@@ -7,9 +7,8 @@ from tg_lazy import Ops
 from ..autograd.functions import Add, Div, FloorDiv, Fmod, Mul, Remainder, Sub, Trunc, Where
 from .arithmetic import sub
 from .base import B
-from .casts import floating
 from .comparison import compare
-from .operands import alu, check_kind, constant, pair
+from .operands import alu, check_kind, constant, float_pair, pair
 from .selection import where
 
 TYPE_CHECKING = False
@@ -35,12 +34,11 @@ def div(t: B, x: Any, reverse: bool = False, rounding_mode: str | None = None) -
     """
     if rounding_mode not in (None, "floor", "trunc"):
         raise ValueError(f"div: rounding_mode {rounding_mode!r}; there are None, 'floor' and 'trunc'")
-    a, b = pair(t, x, "div", reverse)
-    if rounding_mode == "floor" and a.dtype.kind == "float":
-        return a._apply(FloorDiv(), b)
-    if rounding_mode is None or a.dtype.kind == "float":
-        quotient = floating(a)._apply(Div(), floating(b))
-        return quotient if rounding_mode is None else trunc(quotient)
+    a, b = (float_pair if rounding_mode is None else pair)(t, x, "div", reverse)
+    if rounding_mode is None:
+        return a._apply(Div(), b)
+    if a.dtype.kind == "float":
+        return a._apply(FloorDiv(), b) if rounding_mode == "floor" else trunc(a._apply(Div(), b))
     check_kind(a, "div", "int", "uint")
     quotient = _int_quotient(a, b)
     if rounding_mode == "trunc" or a.dtype.kind == "uint":

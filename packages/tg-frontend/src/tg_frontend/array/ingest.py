@@ -47,6 +47,8 @@ def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool)
         if isinstance(data, os.PathLike):
             raise TypeError(f"Tensor: a file as {dtype.name}; read floats and make them complex by view_as_complex()")
         return _complex(data, device, dtype)
+    if dtype is not None:
+        data = transfer.number_of(data)
     if transfer.is_array(data):
         if data.dtype.kind == "c" and dtype is None:
             return _complex(data, device, interop.from_numpy_name(data.dtype.name))
@@ -70,8 +72,7 @@ def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool)
         found = dtype or coerce.mixed_dtype(values, kinds)
         if found.kind == "complex":
             return _parts(values, shape, found, device)
-        if not kinds:
-            coerce.check_fits(values, found, "Tensor")
+        coerce.check_fits(values, found, "Tensor")
         return transfer.upload(memoryview(transfer.pack(values, found)), found, shape, device)
     if isinstance(data, (bytes, bytearray, memoryview)) or type(data).__name__ == "array":
         return _from_bytes(memoryview(data), device, dtype)

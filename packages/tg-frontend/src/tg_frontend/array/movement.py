@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import LazyBuffer
 from tg_shape import Expr, prod, sint, smax, sym_eval, unbind, upper
 
 from ..autograd.functions import Cat, Expand, Flip, Pad, Permute, Reshape, Shrink, Where
+from ..host import coerce
 from .base import B
 from .casts import bitcast
 from .computing import copied
@@ -248,9 +251,10 @@ def pad(x: B, padding: Sequence[Any], mode: str = "constant", value: ConstType =
     if all(pair == (0, 0) for pair in outer):
         return copied(inner)
     padded = inner._apply(Pad(outer))
-    if value == 0:
+    if value == 0 and math.copysign(1, value) > 0:
         return padded
     inside = LazyBuffer.const(True, dtypes.bool, inner.shape, x.device).pad(outer)
+    coerce.check_fits(value, x.dtype, "pad")
     filler = LazyBuffer.const(value, x.dtype, padded.shape, x.device)
     return x._wrap(inside)._apply(Where(), padded, x._wrap(filler))
 
@@ -390,6 +394,6 @@ def unflatten(x: B, dim: int, sizes: Sequence[sint]) -> B:
     if x.ndim == 0:
         raise ValueError("unflatten: a tensor of shape () has no axis to divide")
     known = prod(s for s in sizes if s != -1)
-    if list(sizes).count(-1) > 1 or (-1 not in sizes and known != x.shape[axis]) or known == 0:
+    if list(sizes).count(-1) > 1 or (known == 0 if -1 in sizes else known != x.shape[axis]):
         raise ValueError(f"unflatten: axis {dim} of shape {x.shape} is not {tuple(sizes)}")
     return reshape(x, (*x.shape[:axis], *sizes, *x.shape[axis + 1 :]))

@@ -12,7 +12,7 @@ from tg_shape import Expr
 
 from ..host import coerce, transfer
 from .base import B, Base
-from .casts import cast
+from .casts import cast, floating
 from .movement import stretch
 from .shapes import broadcast_shape
 
@@ -171,6 +171,30 @@ def pair(x: B, other: Any, what: str, reverse: bool = False) -> tuple[B, B]:
             shape = broadcast_shape(what, *((b.shape, a.shape) if reverse else (a.shape, b.shape)))
             left, right = stretch(left, shape), stretch(right, shape)
     return (right, left) if reverse else (left, right)
+
+
+def float_pair(x: B, other: Any, what: str, reverse: bool = False) -> tuple[B, B]:
+    """:func:`pair` for what is computed in floats: of integers, each becomes a float by itself.
+
+    So an integer may be one that the other's dtype has not.
+
+    Raises:
+      TypeError: if ``other`` is no number or tensor.
+      ValueError: if the shapes do not broadcast, or the devices differ.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> float_pair(Tensor([1], dtype="uint8"), Tensor(-7), "div")
+      (Tensor([1.]), Tensor([-7.]))
+    """
+    if x._lazy.dtype.kind != "float":  # else they meet in floats anyway
+        if transfer.is_array(other):
+            other = type(x)(other, device=x.device)
+        if isinstance(other, NUMBERS):
+            x = floating(x)
+        elif isinstance(other, Base) and common_dtype(x, other).kind != "float":
+            x, other = floating(x), floating(other)
+    return pair(x, other, what, reverse)
 
 
 def _two_dtypes(a: LazyBuffer, b: LazyBuffer) -> DType:

@@ -16,6 +16,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_NUMBERS = (bool, int, float, Expr)
+
+
+def _has_axes(x: Any) -> bool:
+    return not isinstance(x, _NUMBERS) and bool(getattr(x, "shape", ()))
+
 
 def where(t: B, x: Any, y: Any) -> B:
     """x where this tensor, of bools, is true, else y.
@@ -34,11 +40,11 @@ def where(t: B, x: Any, y: Any) -> B:
             f"where: the condition is a tensor of bools, got {t.dtype.name}: condition.where(x, y); "
             "compare first, as t != 0"
         )
-    if isinstance(x, (bool, int, float, Expr)) and isinstance(y, (bool, int, float, Expr)):
+    if isinstance(x, _NUMBERS) and isinstance(y, _NUMBERS):
         dtype = common_dtype(x, y)
         a, b = constant(t, x, dtype, "where"), constant(t, y, dtype, "where")
-    elif isinstance(x, (bool, int, float, Expr)):
-        b, a = pair(as_tensor(t, y, "where"), x, "where")
+    elif _has_axes(y) > _has_axes(x) or isinstance(x, _NUMBERS):  # what has axes says which numbers fit
+        a, b = pair(as_tensor(t, y, "where"), x, "where", True)
     else:
         a, b = pair(as_tensor(t, x, "where"), y, "where")
     if a.device != t.device:

@@ -13,9 +13,11 @@ import operator
 from tg_dtype import can_safe_cast
 
 from ..host.coerce import to_dtype
+from ..host.transfer import is_array
 from .base import Base
 from .lending import wants_gradient
 from .numpy_calls import check_flow, on_host, tensors_of
+from .operands import as_tensor, weak_dtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ _KINDS = {
 """Kinds of numbers for which a method does what numpy does; of integers numpy often gives floats, or the reverse."""
 _SLOPELESS = frozenset("ceil copysign fix floor rint sign trunc".split())
 """Functions whose slope is zero wherever there is one."""
+_IN_FLOATS = frozenset("divide true_divide arctan2 hypot copysign ldexp logaddexp logaddexp2 float_power".split())
+"""Functions in which integers are floats: one may be beyond the dtype of the other."""
 _METHODS = frozenset(
     """
     absolute arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil copysign cos cosh deg2rad divmod exp exp2 expm1
@@ -55,16 +59,17 @@ _REDUCTIONS = {
 _RUNNING = {"add": "cumsum", "multiply": "cumprod"}
 
 
-def _as_tensors(inputs: tuple[Any, ...]) -> list[Any]:
+def _as_tensors(inputs: tuple[Any, ...], what: str) -> list[Any]:
     """The inputs, arrays among them as tensors beside the first tensor."""
     first = next(x for x in inputs if isinstance(x, Base))
-    return [x if isinstance(x, Base) else _beside(first, x) for x in inputs]
+    return [x if isinstance(x, Base) else _beside(first, x, what) for x in inputs]
 
 
-def _beside(first: Base, x: Any) -> Any:
+def _beside(first: Base, x: Any, what: str) -> Any:
     """An input that is no tensor: a Python number, which numpy's float64 and complex128 are, too; else a tensor."""
     if not isinstance(x, (bool, int, float, complex)):
-        return type(first)(x, device=first.device)
+        checked = is_array(x) and what not in _IN_FLOATS
+        return as_tensor(first, x, what) if checked else type(first)(x, device=first.device)
     return x.item() if type(x).__module__ == "numpy" else x  # type: ignore[union-attr]
 
 
@@ -79,17 +84,17 @@ def _call(name: str, inputs: list[Any]) -> Any:
     if name in _KINDS and any(isinstance(x, Base) and x.dtype.kind not in _KINDS[name] for x in inputs):
         return NotImplemented
     first, *rest = inputs
-    if not isinstance(first, Base):
-        first = type(rest[0])(first, device=rest[0].device)
+    if not isinstance(first, Base):  # a Python number
+        first = type(rest[0])(first, device=rest[0].device, dtype=weak_dtype(rest[0].dtype, first))
     return getattr(first, _NAMES.get(name, name))(*rest)
 
 
 def _called(name: str, inputs: tuple[Any, ...], dtype: Any) -> Any:
     """The result of a function, computed in a dtype if one is given that every input can have without a loss."""
     if dtype is None:
-        return _call(name, _as_tensors(inputs))
+        return _call(name, _as_tensors(inputs, name))
     wanted = to_dtype(dtype)
-    given = _as_tensors(inputs)
+    given = _as_tensors(inputs, name)
     if not all(can_safe_cast(x.dtype, wanted) for x in given if isinstance(x, Base)):
         return NotImplemented
     found = _call(name, [x.cast(wanted) if isinstance(x, Base) else x for x in given])  # type: ignore[attr-defined]
@@ -109,7 +114,7 @@ def _known(name: str, method: str, inputs: tuple[Any, ...], kwargs: dict[str, An
     if method == "accumulate" and name in _RUNNING and not asked - {"axis"}:
         return getattr(x, _RUNNING[name])(kwargs.get("axis", 0))
     if method == "outer" and not asked:
-        first, second = _as_tensors(inputs)
+        first, second = _as_tensors(inputs, name)
         if isinstance(second, Base):
             return _call(name, [first.reshape((*first.shape, *(1 for _ in second.shape))), second])
     return NotImplemented

@@ -99,6 +99,7 @@ def as_value(x: B, value: Any, what: str) -> B:
     if value is None:
         raise TypeError(f"{what}: None is no value for a tensor of shape {x.shape}")
     if not isinstance(value, Base):
+        value = transfer.number_of(value)
         if isinstance(value, complex) or (transfer.is_array(value) and value.dtype.kind == "c"):
             raise TypeError(f"{what}: complex numbers into a tensor of {x.dtype.name}; cast them")
         if isinstance(value, float) and x.dtype.kind != "float":
@@ -119,15 +120,15 @@ def _fits(old: tuple[sint, ...], shape: tuple[sint, ...]) -> bool:
 
 def fitting(x: B, value: Any, what: str) -> B:
     """``value`` as a tensor of this one's dtype and device, cast as numpy casts what is written to a part."""
-    if value is not None and not isinstance(value, (Base, bool, int, float, complex)):
-        value = type(x)(value, device=x.device)
+    value = transfer.number_of(value)
+    if value is not None and not isinstance(value, (Base, bool, int, float, complex, list, tuple, range)):
+        value = type(x)(value, device=x.device)  # of an array, whose numbers wrap as those of tensors do
     if isinstance(value, complex) or (isinstance(value, Base) and value.dtype.kind == "complex"):
         raise TypeError(f"{what}: complex numbers into a tensor of {x.dtype.name}; cast them")
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and x.dtype.kind != "float":
-        if isinstance(value, float) or x.dtype.kind == "bool":
-            value = cast(type(x)(value, device=x.device), x.dtype)
-    elif isinstance(value, Base):
+    if isinstance(value, Base):
         value = cast(value, x.dtype)
+    elif isinstance(value, float):  # the integer toward 0
+        value = type(x)(value, device=x.device, dtype=x.dtype)
     return as_value(x, value, what)
 
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 _DEEPEST = 8
 _TAKING_DTYPES = ("cast", "to", "type")
 """Methods whose first argument may be a dtype."""
+_ENDING_IN_DTYPES = frozenset(
+    "zeros ones empty full arange zeros_like ones_like empty_like full_like".split()
+)
+"""Methods behind whose arguments a dtype may stand."""
 _WITHOUT_DTYPE = ("norm", "any", "all", "count_nonzero")
 """Methods of elements that take no dtype."""
 
@@ -179,7 +183,8 @@ def _is_complex_dtype(value: Any) -> bool:
 def instead(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
     """What a method does that failed with these arguments, if they are complex; None if they are not."""
     if not any(holds_complex(value) for value in (*args, *kwargs.values())):
-        dtype = args[1] if name in _TAKING_DTYPES and len(args) > 1 else kwargs.get("dtype")
+        place = 1 if name in _TAKING_DTYPES else -1 if name in _ENDING_IN_DTYPES else len(args)
+        dtype = args[place] if place < len(args) > 1 else kwargs.get("dtype")
         if not _is_complex_dtype(dtype):
             return None
     if name in ("__init__", *KEPT):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ..array.axes import axes_of
+from ..array.writing import fitting
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -123,7 +124,7 @@ def insert(x: Tensor, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     """
     flat, along, size = _along(x, axis, "insert")
     places = _places(obj, size, size + 1, "insert")
-    new = _value(values, x).cast(x.dtype)
+    new = fitting(x, values, "insert")
     new = new.reshape((1,) * (flat.ndim - new.ndim) + new.shape)
     shape = list(flat.shape)
     if len(places) == 1:

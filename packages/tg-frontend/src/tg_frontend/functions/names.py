@@ -14,7 +14,7 @@ from functools import cache, update_wrapper
 from tg_dtype import DType, dtypes
 
 from .. import array_api, functions, linalg
-from ..array.operands import weak_dtype
+from ..array.operands import as_tensor, weak_dtype
 from ..host import transfer
 from ..host.coerce import is_arraylike
 from ..nn import functional
@@ -81,6 +81,8 @@ _EACH = ("atleast_1d", "atleast_2d", "atleast_3d")
 _TENSORS = ("A", "B", "Self", "Tensor")
 """How arguments are annotated that are tensors."""
 _PLAIN = (bool, int, float, complex)
+_KINDS = ("bool", "uint", "int", "float", "complex")
+"""In the order in which a dtype has more to say."""
 _OPERANDS = ("other", "x", "w", "input", "condition")
 """What arguments are called that may be tensors or numbers."""
 _WITH_AXES = {
@@ -104,13 +106,14 @@ def _of_property(name: str) -> Callable[..., Any]:
     return function
 
 
-def _beside(number: Any, others: tuple[Any, ...]) -> Tensor:
+def _beside(number: Any, others: tuple[Any, ...], name: str) -> Tensor:
     """A number, or an array, as a tensor beside others: of their dtype and device where they have more to say."""
-    other = next((one for one in others if isinstance(one, Tensor)), None)
+    tensors = [one for one in others if isinstance(one, Tensor)]
+    other = max(tensors, key=lambda one: (one.ndim > 0, _KINDS.index(one.dtype.kind)), default=None)
     if other is None:
         return Tensor(number)
     if not isinstance(number, _PLAIN):
-        return Tensor(number, device=other.device)
+        return as_tensor(other, number, name) if transfer.is_array(number) else Tensor(number, device=other.device)
     return Tensor(number, device=other.device, dtype=weak_dtype(other.dtype, number))
 
 
@@ -129,7 +132,8 @@ def _of_each(method: Callable[..., Any]) -> Callable[..., Any]:
 def _several(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """What a method of several tensors is called with: lists and arrays among them as tensors.
 
-    A list of nothing but numbers is one tensor, or, of what stacks a list, a list of tensors of no axes.
+    A list of nothing but numbers is one tensor, or, of what stacks a list, a list of tensors of no axes. What stacks a
+    list stacks the rows of a single array.
     """
     if not args:
         return args
@@ -142,6 +146,8 @@ def _several(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
         first = Tensor(first, device=_device(rest))
     else:
         first = _members(first)
+    if name in _STACKED and isinstance(first, Tensor) and first.ndim and all(map(_is_number, rest)):
+        first = first.unbind(0)  # one array is its rows, as in numpy
     return (*first, *rest) if name in _ONE_BY_ONE and isinstance(first, (list, tuple)) else (first, *rest)
 
 
@@ -222,9 +228,9 @@ def _converter(function: Callable[..., Any], numbers: bool) -> Callable[[Any, An
         def tensor(name: str, value: Any) -> Any:
             if name in tensors and _is_list_of_tensors(value):
                 return Tensor.stack(*(one if isinstance(one, Tensor) else Tensor(one, device=device) for one in value))
-            if name in tensors and _is_array(value):
-                return Tensor(value, device=device)
-            return _beside(value, others) if name in alone and isinstance(value, _PLAIN) else value
+            if _is_number(value) and name in (alone if isinstance(value, _PLAIN) else tensors):
+                return _beside(value, others, function.__name__)
+            return Tensor(value, device=device) if name in tensors and _is_array(value) else value
 
         count = min(len(args), len(names))
         given = (*map(tensor, names[:count], args[:count]), *args[count:])
@@ -262,7 +268,7 @@ def _of_method(name: str, known: str) -> Callable[..., Any]:
             raise TypeError(f"{name}: {axes} {'are' if fewest == 3 or axes == 'dims' else 'is'} to be given")
         if args and not isinstance(args[0], Tensor):
             if isinstance(args[0], _PLAIN) or is_arraylike(args[0]):
-                args = (_beside(args[0], (*args[1:], *kwargs.values())), *args[1:])
+                args = (_beside(args[0], (*args[1:], *kwargs.values()), name), *args[1:])
         if known in _OF_LISTS:
             args = _several(known, args)
         if convert is not None:

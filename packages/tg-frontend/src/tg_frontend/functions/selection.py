@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ..array.writing import fitting
 from ..host.coerce import is_arraylike
+from ..host.transfer import is_array
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -43,7 +45,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     held = _truth(condition)
     if input is None:
         return held.nonzero(as_tuple=True)
-    return held.where(*(Tensor(v) if is_arraylike(v) and not isinstance(v, Tensor) else v for v in (input, other)))
+    return held.where(*(Tensor(v) if _is_list_or_array(v) else v for v in (input, other)))
 
 
 def select(input: Any, dim: Any, index: Any = 0) -> Tensor:
@@ -144,7 +146,8 @@ def piecewise(x: Tensor, condlist: Any, funclist: Sequence[Any], *args: Any, **k
     conditions = [one if isinstance(one, Tensor) else Tensor(one, device=x.device) for one in conditions]
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(f"piecewise: {len(funclist)} functions for {len(conditions)} conditions")
-    values = [f(x, *args, **kwargs) if callable(f) and not isinstance(f, Tensor) else f for f in funclist]
+    values = [f(x, *args, **kwargs) if callable(f) and not isinstance(f, Tensor) else fitting(x, f, "piecewise")
+              for f in funclist]  # fmt: skip
     out = x.zeros_like() if len(values) == len(conditions) else values[len(conditions)]
     for condition, value in zip(conditions, values, strict=False):
         out = where(condition, value, out)
@@ -153,7 +156,9 @@ def piecewise(x: Tensor, condlist: Any, funclist: Sequence[Any], *args: Any, **k
 
 def _is_list_or_array(value: Any) -> bool:
     """Whether a value is a list or an array, and no tensor or number."""
-    return isinstance(value, list) or (is_arraylike(value) and not isinstance(value, Tensor))
+    if isinstance(value, Tensor) or (is_array(value) and value.shape == ()):
+        return False
+    return isinstance(value, list) or is_arraylike(value)
 
 
 def _is_flat(conditions: Any, x: Tensor) -> bool:

@@ -7,6 +7,7 @@ import math
 from tg_dtype import dtypes
 
 from ..array.casts import floating
+from ..array.writing import fitting
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -211,9 +212,7 @@ def ediff1d(x: Tensor, to_end: Any = None, to_begin: Any = None) -> Tensor:
       >>> ediff1d(Tensor([1, 2, 4]), to_begin=[-9])
       Tensor([-9,  1,  2])
     """
-    parts = [Tensor(part, device=x.device) if part is not None and not isinstance(part, Tensor) else part
-             for part in (to_begin, to_end)]  # fmt: skip
-    ends = [None if part is None else part.cast(x.dtype).flatten() for part in parts]
+    ends = [None if part is None else fitting(x, part, "ediff1d").flatten() for part in (to_begin, to_end)]
     middle = x.flatten().diff()
     first, *rest = [part for part in (ends[0], middle, ends[1]) if part is not None]
     return first.cat(*rest) if rest else first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tg_dtype import ConstType, DType, dtypes, interop, least_upper_dtype
+from tg_dtype import ConstType, DType, dtypes, interop, least_upper_dtype, weaker_dtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,5 +189,13 @@ def plain(data: Any, depth: int = 0) -> tuple[Any, list[DType]]:
 
 
 def mixed_dtype(values: Iterable[ConstType], found: list[DType]) -> DType:
-    """The dtype of numbers that stood in arrays of these dtypes, some of them perhaps in none."""
-    return least_upper_dtype(*found) if found else dtype_of(values)
+    """The dtype of numbers that stood in arrays of these dtypes; those in none raise it to their category at most.
+
+    Example:
+      >>> mixed_dtype([1, 2.5], [dtypes.int8]), mixed_dtype([1, 2], [dtypes.int8])
+      (dtypes.float32, dtypes.int8)
+    """
+    if not found:
+        return dtype_of(values)
+    together = least_upper_dtype(*found)
+    return weaker_dtype(together, dtypes.from_py(values)) if values else together

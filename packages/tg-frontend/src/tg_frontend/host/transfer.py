@@ -38,6 +38,17 @@ def is_array(data: object) -> bool:
     return type(data).__module__ == "numpy" and hasattr(data, "__array_interface__")
 
 
+def number_of(data: Any) -> Any:
+    """Python's number for numpy's, and for an array of no axes; all else as it is.
+
+    Example:
+      >>> import numpy as np
+      >>> number_of(np.int64(2)), number_of(np.array(0.5, np.float32)), number_of([1])
+      (2, 0.5, [1])
+    """
+    return data.item() if is_array(data) and data.shape == () and data.dtype.kind in "biufc" else data
+
+
 def is_addressable(device: str) -> bool:
     """Whether the device computes on the host's own memory."""
     return device.partition(":")[0] in _ADDRESSABLE

@@ -115,7 +115,7 @@ def cholesky(a: Tensor, *, upper: bool = False) -> Tensor:
     A matrix that is not positive definite gives NaN.
 
     Args:
-      a: shape (…, n, n), of which the lower triangle is read.
+      a: shape (…, n, n), of which the lower triangle is read; the upper one with ``upper``.
       upper: return l.mH instead.
 
     Raises:
@@ -131,7 +131,7 @@ def cholesky(a: Tensor, *, upper: bool = False) -> Tensor:
     check_matrix(a, "cholesky", square=True)
     if 0 in a._ints():
         return a * 1
-    out = unflat(_Cholesky.apply(flat(a)), a)
+    out = unflat(_Cholesky.apply(flat(adjoint(a) if upper else a)), a)
     return adjoint(out) if upper else out
 
 

@@ -6,9 +6,10 @@ from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import LazyBuffer
 from tg_shape import Expr, prod, sint
 
-from ..array.array import A
+from ..array.array import A, Array
 from ..array.axes import iota
 from ..array.base import DTypeLike
+from ..array.casts import cast, to
 from ..array.ingest import placed
 from ..array.movement import stretch
 from ..array.shapes import args_to_tuple
@@ -72,15 +73,18 @@ def empty(
 def full(
     cls: type[A],
     shape: Any,
-    fill_value: ConstType | Expr,
+    fill_value: ConstType | Expr | Array,
     device: str | None = None,
     dtype: DTypeLike | None = None,
     requires_grad: bool | None = None,
 ) -> A:
-    """One value everywhere; it takes no memory until it is assigned to or made contiguous.
+    """One value everywhere; a number takes no memory until it is assigned to or made contiguous.
+
+    Args:
+      fill_value: a number, or a tensor of shape (), from which no gradient flows.
 
     Raises:
-      ValueError: if a size is negative.
+      ValueError: if a size is negative, or the value has axes.
       TypeError: if the value is no number.
 
     Example:
@@ -95,6 +99,12 @@ def full(
         value = cls(fill_value, device=device, dtype=dtype)
         out = stretch(value.reshape((1,) * len(sizes)), sizes)
         return as_leaf(out, requires_grad)
+    if isinstance(fill_value, Array):
+        if fill_value.shape != ():
+            raise ValueError(f"full: the value is one number, got a tensor of shape {fill_value.shape}")
+        one: A = fill_value if dtype is None else cast(fill_value, to_dtype(dtype))  # type: ignore[assignment]
+        copies = stretch(to(one, placed(device)).reshape((1,) * len(sizes)), sizes).contiguous()
+        return as_leaf(copies, requires_grad)
     if transfer.is_array(fill_value) and getattr(fill_value, "ndim", 1) == 0:
         fill_value = fill_value.item()  # type: ignore[union-attr]
     if not isinstance(fill_value, (bool, int, float)):

@@ -10,7 +10,7 @@ from tg_lazy import LazyBuffer, Ops
 
 from ..array.array import A
 from ..array.casts import floating, wide
-from ..array.operands import pair
+from ..array.operands import float_pair
 from ..autograd.functions import Atan2, Elementary, Sqrt, Step, splat
 
 TYPE_CHECKING = False
@@ -226,8 +226,8 @@ def atan2(x: A, other: Any) -> A:
       >>> Tensor([1.0, -1.0]).atan2(Tensor([-1.0, 0.0])).round(4)
       Tensor([ 2.3562, -1.5708])
     """
-    y, x = pair(x, other, "atan2")
-    return floating(y)._apply(Atan2(), floating(x))
+    y, x = float_pair(x, other, "atan2")
+    return y._apply(Atan2(), x)
 
 
 def sinh(x: A) -> A:

@@ -7,8 +7,8 @@ import math
 from tg_lazy import LazyBuffer, Ops
 
 from ..array.array import A, Array
-from ..array.casts import floating, negatable
-from ..array.operands import NUMBERS, as_tensor, pair, together
+from ..array.casts import negatable
+from ..array.operands import NUMBERS, as_tensor, float_pair, together
 from ..autograd.functions import Step, splat
 from .creation import full_like
 from .elementary import exp, exp2, log1p
@@ -108,7 +108,7 @@ def copysign(x: A, other: Any) -> A:
       >>> Tensor([1.0, 2.0]).copysign(Tensor([-3.0, 0.0]))
       Tensor([-1.,  2.])
     """
-    a, b = (floating(t) for t in pair(x, other, "copysign"))
+    a, b = float_pair(x, other, "copysign")
     return a.abs() * b._apply(Step(_sign_bit))
 
 
@@ -120,7 +120,7 @@ def logaddexp2(t: A, x: Any) -> A:
       >>> Tensor([0.0, 1000.0]).logaddexp2(Tensor([0.0, 1000.0])).tolist()
       [1.0, 1001.0]
     """
-    great, less = _ordered(*(floating(t) for t in pair(t, x, "logaddexp2")))
+    great, less = _ordered(*float_pair(t, x, "logaddexp2"))
     return great + log1p(exp2(less)) * (1 / math.log(2))
 
 
@@ -132,7 +132,7 @@ def logaddexp(t: A, x: Any) -> A:
       >>> Tensor([0.0, 1000.0]).logaddexp(Tensor([0.0, 1000.0])).round(4)
       Tensor([6.9309998e-01, 1.0006932e+03])
     """
-    great, less = _ordered(*(floating(t) for t in pair(t, x, "logaddexp")))
+    great, less = _ordered(*float_pair(t, x, "logaddexp"))
     return great + log1p(exp(less))
 
 

@@ -71,7 +71,7 @@ def copy_(x: A, src: Any, non_blocking: bool = False) -> A:
     """
     if src is None:
         raise TypeError(f"copy_: None is no value for a tensor of shape {x.shape}")
-    value = src if isinstance(src, Array) else type(x)(src, device=x.device)
+    value = src if isinstance(src, Array) else writing.fitting(x, src, "copy_")
     new: A = value.to(x.device).cast(x.dtype)  # type: ignore[assignment]
     if broadcast_shape("copy_", x.shape, new.shape) != x.shape:
         raise ValueError(f"copy_: a value of shape {new.shape} into a tensor of shape {x.shape}")

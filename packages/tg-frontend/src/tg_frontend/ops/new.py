@@ -7,6 +7,7 @@ from tg_shape import Expr
 
 from ..array.array import A, Array
 from ..array.base import DTypeLike
+from ..array.writing import fitting
 from ..host.transfer import is_array
 from .creation import empty, full, ones, placed_like, zeros
 
@@ -81,6 +82,8 @@ def new_tensor(
     name, kind = placed_like(x, device, dtype)
     if isinstance(data, Array):
         made: Any = data.detach().clone().to(name)
+    elif kind.kind in ("int", "uint"):
+        made = fitting(full(type(x), (), 0, name, kind), data, "new_tensor")
     else:
         made = type(x)(data, name, kind if _is_wide(data) else None)
         if made.dtype.kind == "complex" != kind.kind and not is_array(data):

@@ -7,9 +7,8 @@ import math
 from tg_dtype import DType, dtypes, float_format
 
 from ..array.array import A, Array
-from ..array.casts import floating
 from ..array.computing import copied
-from ..array.operands import check_kind, pair
+from ..array.operands import check_kind, float_pair, pair
 from .elementary import exp2
 from .predicates import isinf, isnan
 
@@ -21,6 +20,8 @@ _EUCLID = {1: 13, 2: 24, 4: 47, 8: 93}
 """Steps of Euclid's algorithm, by bytes of the numbers: the greatest Fibonacci number below 2**64 is the 93rd."""
 _TOGETHER = 8
 """Steps of one kernel."""
+_FARTHEST = 2200.0
+"""More binary places than there are between any two floats (float64: from 2**-1074 to 2**1024)."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,8 +157,8 @@ def ldexp(x: A, other: Any) -> A:
       >>> Tensor([1.0, 3.0]).ldexp(Tensor([2, -1]))
       Tensor([4. , 1.5])
     """
-    a, b = pair(x, other, "ldexp")
-    a, b = floating(a), floating(b)
+    a, b = float_pair(x, other, "ldexp")
+    b = b.maximum(-_FARTHEST).minimum(_FARTHEST)
     half = (b * 0.5).trunc()  # in two steps: 2 ** b may be out of range where the result is not
     return a * exp2(half) * exp2(b - half)
 

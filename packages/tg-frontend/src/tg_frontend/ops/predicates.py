@@ -8,8 +8,7 @@ from tg_dtype import dtypes
 from tg_lazy import Ops
 
 from ..array.array import A, Array
-from ..array.casts import floating
-from ..array.operands import alu, constant, pair
+from ..array.operands import alu, constant, float_pair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,8 +86,8 @@ def isclose(x: A, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_na
     """
     if not (rtol >= 0 and atol >= 0):
         raise ValueError(f"isclose: tolerances are 0 or more, got rtol {rtol} and atol {atol}")
-    a, b = pair(x.detach(), other, "isclose")
-    a, b = floating(a), floating(b.detach())
+    a, b = float_pair(x.detach(), other, "isclose")
+    b = b.detach()
     near: A = (a - b).abs() <= b.abs() * rtol + atol
     same = (isfinite(a) & isfinite(b) & near) | a.eq(b)
     return same | (isnan(a) & isnan(b)) if equal_nan else same

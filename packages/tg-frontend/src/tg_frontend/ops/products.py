@@ -52,6 +52,8 @@ def inner(x: A, other: Any) -> A:
       >>> Tensor([1, 2, 3]).inner(Tensor([4, 5, 6]))
       Tensor(32)
     """
+    if isinstance(other, (bool, int, float)):
+        return x * other
     y = as_tensor(x, other, "inner")
     return x * y if x.ndim == 0 or y.ndim == 0 else tensordot(*promoted(x, y, "inner"), ((-1,), (-1,)))
 
@@ -221,16 +223,23 @@ def bmm(x: A, mat2: A) -> A:
       >>> Tensor.ones(5, 2, 3).bmm(Tensor.ones(5, 3, 4)).shape
       (5, 2, 4)
     """
-    other = as_tensor(x, mat2, "bmm")
-    _of_axes(x, 3, "bmm")
-    _of_axes(other, 3, "bmm")
+    return dot(x, _batch(x, mat2, "bmm"))
+
+
+def _batch(x: A, mat2: Any, what: str) -> A:
+    """A batch of matrices, as many as there are in ``x``."""
+    other = as_tensor(x, mat2, what)
+    _of_axes(x, 3, what)
+    _of_axes(other, 3, what)
     if x.shape[0] != other.shape[0]:
-        raise ValueError(f"bmm: batches of {x.shape[0]} and {other.shape[0]} matrices")
-    return dot(x, other)
+        raise ValueError(f"{what}: batches of {x.shape[0]} and {other.shape[0]} matrices")
+    return other
 
 
 def _sum(x: A, product: A, beta: float, alpha: float) -> A:
-    """beta * x + alpha * product; what is times 0 does not count, be it NaN."""
+    """beta * x + alpha * product; what is times 0 does not count, be it NaN. Bools stay bools."""
+    if x.dtype.kind == product.dtype.kind == "bool":
+        beta, alpha = bool(beta), bool(alpha)
     scaled = product if alpha == 1 else product * alpha
     return scaled if beta == 0 else (x if beta == 1 else x * beta) + scaled
 
@@ -302,8 +311,12 @@ def addbmm(x: A, batch1: A, batch2: A, *, beta: float = 1, alpha: float = 1) -> 
       >>> Tensor([[1.0]]).addbmm(Tensor.ones(2, 1, 3), Tensor.ones(2, 3, 1))
       Tensor([[7.]])
     """
-    products = bmm(batch1, batch2)
-    return _sum(x, products.sum(0, dtype=products.dtype), beta, alpha)
+    other = _batch(batch1, batch2, "addbmm")
+    (b, n, m), (_, k, p) = batch1.shape, other.shape
+    if m != k:
+        raise ValueError(f"addbmm: batches of shapes {batch1.shape} and {other.shape}")
+    product = dot(batch1.permute(1, 0, 2).reshape((n, b * m)), other.reshape((b * k, p)))  # which is rounded once
+    return _sum(x, product, beta, alpha)
 
 
 def addcmul(x: A, tensor1: Any, tensor2: Any, *, value: float = 1) -> A:

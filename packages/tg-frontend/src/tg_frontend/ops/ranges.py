@@ -12,7 +12,7 @@ from ..array.axes import iota
 from ..array.base import DTypeLike
 from ..array.ingest import placed
 from ..array.movement import shrink
-from ..host.coerce import to_dtype
+from ..host.coerce import check_fits, to_dtype
 from .axes import movedim
 from .creation import as_leaf, device_or_dtype, full
 
@@ -68,6 +68,8 @@ def arange(
         for value in ends:
             if kind.kind != "bool" and not dtypes.min(kind) <= value <= dtypes.max(kind):
                 raise OverflowError(f"arange: {value} is no {kind.name}")
+    if floats and count:
+        check_fits((first, first + (count - 1) * step), kind, "arange")
     counting = dtypes.int64 if floats or kind.itemsize > 4 else dtypes.int32
     out = iota(cls, count, counting, name)
     if kind.kind == "float":
@@ -118,6 +120,8 @@ def linspace(
         kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
         down = not endpoint and kind.kind in ("int", "uint")  # as numpy has it, whose keyword this is
         out = linspace(cls, start, stop, steps if endpoint else steps + 1, device, dtypes.float64 if down else dtype)
+        if down and steps and not isinstance(start, Array) and not isinstance(stop, Array):
+            check_fits((start, math.floor(stop - (stop - start) / steps)), kind, "linspace")
         out = out.floor().cast(kind) if down else out
         values = out if endpoint else shrink(out, [(0, steps), *(None for _ in out.shape[1:])])
         return as_leaf(movedim(values, 0, axis).contiguous(), requires_grad)
@@ -129,6 +133,7 @@ def linspace(
     kind = to_dtype(dtype) if dtype is not None else dtypes.default_float
     if kind.kind == "bool":
         raise ValueError("linspace: steps between two bools are not bools; give another dtype")
+    check_fits((start, stop)[:steps], kind, "linspace")
     wide = sum_acc_dtype(kind) if kind.kind == "float" else dtypes.default_float
     if kind.kind != "float" and max(abs(start), abs(stop)) >= _EXACT_IN_FLOAT32:
         wide = dtypes.float64

@@ -11,6 +11,7 @@ from ..array.base import DTypeLike
 from ..array.casts import floating
 from ..array.ingest import placed, sure_of
 from ..host.coerce import to_dtype
+from ..keywords import without_numpy
 from ..memory.realization import readable
 from .creation import checked_shape
 from .elementary import log
@@ -112,6 +113,7 @@ def multinomial(x: A, num_samples: int = 1, replacement: bool = False) -> A:
       >>> Tensor([0.0, 1.0, 0.0]).multinomial(3, replacement=True)
       Tensor([1, 1, 1])
     """
+    num_samples = without_numpy(num_samples)  # before anything is drawn
     if not 1 <= x.ndim <= 2 or num_samples < 1:
         raise ValueError(f"multinomial: {num_samples!r} samples of weights of shape {x.shape}")
     weights = floating(x.detach()).cast(dtypes.float32).contiguous()

@@ -60,7 +60,9 @@ def _operand(x: A, other: Any, what: str) -> A:
             raise ValueError(f"{what}: operands on {x.device} and {other.device}; use .to()")
         return x._wrap(other.lazydata)
     if isinstance(other, (bool, int, float)):
-        return full(type(x), (), other, x.device).cast(weak_dtype(x.dtype, other))
+        number, kind = full(type(x), (), other, x.device), weak_dtype(x.dtype, other)
+        beyond = kind.kind in ("int", "uint") and not dtypes.min(kind) <= other <= dtypes.max(kind)
+        return number if beyond else number.cast(kind)
     if other is None:
         raise TypeError(f"{what}: numbers or a tensor are wanted, got None")
     return type(x)(other, device=placed(x.device))

@@ -8,7 +8,7 @@ from tg_lazy import Ops
 
 from ..array.array import A
 from ..array.casts import floating
-from ..array.operands import pair
+from ..array.operands import float_pair
 from .elementary import elementary, log, sin, sqrt
 from .elementwise import clip
 from .predicates import isinf
@@ -48,7 +48,7 @@ def hypot(x: A, other: Any) -> A:
       >>> Tensor([3.0]).hypot(Tensor([4.0]))
       Tensor([5.])
     """
-    a, b = (floating(t) for t in pair(x, other, "hypot"))
+    a, b = float_pair(x, other, "hypot")
     # The result does not depend on the scale, so nothing is differentiated at its kinks.
     great = a.abs().maximum(b.abs()).detach()
     nothing, infinite = great.eq(0), isinf(a) | isinf(b)
@@ -98,7 +98,7 @@ def xlogy(x: A, other: Any) -> A:
       >>> Tensor([0.0, 2.0]).xlogy(Tensor([0.0, 1.0]))
       Tensor([0., 0.])
     """
-    a, b = (floating(t) for t in pair(x, other, "xlogy"))
+    a, b = float_pair(x, other, "xlogy")
     nothing = a.eq(0) & ((b <= 0) | isinf(b))
     return nothing.where(0, a * log(nothing.where(1, b)))
 

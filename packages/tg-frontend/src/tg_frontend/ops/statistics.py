@@ -10,6 +10,7 @@ from ..array.array import A, Array
 from ..array.axes import axes_of, kept
 from ..array.casts import floating
 from ..array.counted import only
+from ..array.operands import common_dtype
 from ..array.reduction import count_along
 from ..autograd.functions import Sum
 from .diagonal import diagonal
@@ -174,6 +175,7 @@ def cov(
         product = matmul(apart, apart.T)
         out = product / (max(0, count - correction) if isinstance(count, int) else count - correction)
     else:
+        rows = rows if importance is None else rows.cast(common_dtype(rows, importance))
         weights = weights.cast(rows.dtype)
         total = weights.sum()
         apart = rows - (rows * weights).sum(1, keepdim=True) / total

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from ..array.array import A
-from ..array.casts import floating
-from ..array.operands import pair
+from ..array.operands import float_pair
 from ..ops.elementary import log, log1p
 from .pointwise import pointwise
 
@@ -43,6 +42,6 @@ def xlog1py(x: A, other: Any) -> A:
       >>> xlog1py(Tensor([0.0, 2.0]), Tensor([-1.0, 0.5])).round(4)
       Tensor([0.    , 0.8109])
     """
-    a, b = (floating(t) for t in pair(x, other, "xlog1py"))
+    a, b = float_pair(x, other, "xlog1py")
     nothing = a.eq(0) & ((b <= -1) | b.eq(math.inf))
     return nothing.where(0, a * log1p(nothing.where(0, b)))

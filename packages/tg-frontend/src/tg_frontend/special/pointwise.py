@@ -6,7 +6,7 @@ from tg_dtype import dtypes, least_upper_float
 from tg_lazy import LazyBuffer, Ops
 
 from ..array.array import A
-from ..array.operands import pair
+from ..array.operands import float_pair
 from ..autograd.differentiation import MODE, Switch
 from ..autograd.functions import Function, Grads
 from ..ops.rounding import round
@@ -89,7 +89,7 @@ def pointwise_pair(
     label: str, compute: Callable[[A, A], A], slopes: Sequence[Callable[[A, A], A] | None], x: A, other: Any
 ) -> A:
     """The same of two tensors that broadcast, or of one and a number."""
-    a, b = pair(x, other, label)
+    a, b = float_pair(x, other, label)
     out = _widened(a)._apply(Pointwise(label, type(x), compute, slopes), _widened(b))
     return out.cast(least_upper_float(a.dtype))
 

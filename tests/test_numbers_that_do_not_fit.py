@@ -1,0 +1,155 @@
+"""Numbers that a dtype has not, wherever a number meets a tensor: what comes out is right, or an error says why."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinytg as tg
+from tinytg import Tensor, nn
+
+HELD = Tensor([True, False], device="NUMPY")
+FIRST = Tensor([0], device="NUMPY")
+
+
+def _in_place(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def copied(x: Any, v: Any) -> Any:
+        out = x.clone()
+        call(out, v)
+        return out
+
+    return copied
+
+
+def _reversed(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda x, v: call(v, x)
+
+
+def _written(index: Any) -> Callable[[Any, Any], Any]:
+    return _in_place(lambda x, v: operator.setitem(x, index, v))
+
+
+OPERATORS = "add sub mul floordiv mod and_ or_ xor lt le gt ge eq ne".split()
+OF_TWO = """add sub multiply maximum minimum fmax fmin remainder fmod floor_divide bitwise_and bitwise_or bitwise_xor
+    gcd less less_equal greater greater_equal not_equal""".split()
+PLACES: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: getattr(operator, name) for name in OPERATORS},
+    **{f"{name}, before": _reversed(getattr(operator, name)) for name in OPERATORS},
+    **{f"tinytg.{name}": getattr(tg, name) for name in OF_TWO},
+    **{f"tinytg.{name}, before": _reversed(getattr(tg, name)) for name in OF_TWO},
+    **{f"numpy.{name}": getattr(np, name) for name in ("add", "maximum", "less", "equal")},
+    **{f"numpy.{name}, before": _reversed(getattr(np, name)) for name in ("add", "maximum", "less")},
+    **{name: _in_place(getattr(operator, name)) for name in "iadd isub imul ifloordiv imod iand ior ixor".split()},
+    **{name: getattr(Tensor, name) for name in "isin searchsorted full_like new_tensor div atan2".split()},
+    **{name: _in_place(getattr(Tensor, name)) for name in "fill_ copy_ assign add_ eq_".split()},
+    "clip": lambda x, v: x.clip(v, v),
+    "where": lambda x, v: HELD.where(v, x),
+    "where not": lambda x, v: HELD.where(x, v),
+    "where, of one element": lambda x, v: HELD.where(v, x[0]),
+    "tinytg.where": lambda x, v: tg.where(HELD, v, x),
+    "tinytg.where not": lambda x, v: tg.where(HELD, x, v),
+    "masked_fill": lambda x, v: x.masked_fill(HELD, v),
+    "masked_fill_": _in_place(lambda x, v: x.masked_fill_(HELD, v)),
+    "pad": lambda x, v: x.pad((1, 0), value=v),
+    "functional.pad": lambda x, v: nn.functional.pad(x, (0, 1), value=v),
+    "at a number": _written(0),
+    "at a slice": _written(slice(1, None)),
+    "at places": _written([0]),
+    "at a mask": _written(HELD),
+    "everywhere": _written(...),
+    "a list at a slice": lambda x, v: _written(slice(1, None))(x, [v]),
+    "a list at places": lambda x, v: _written([0])(x, [v]),
+    "fill_diagonal_": lambda x, v: x.reshape(1, 2).clone().fill_diagonal_(v),
+    "full": lambda x, v: Tensor.full((2,), v, dtype=x.dtype),
+    "Tensor": lambda x, v: Tensor(v, dtype=x.dtype),
+    "Tensor of a list": lambda x, v: Tensor([v, 1], dtype=x.dtype),
+    "asarray": lambda x, v: tg.asarray([[v]], dtype=x.dtype),
+    "index_fill": lambda x, v: x.index_fill(0, FIRST, v),
+    "index_put": lambda x, v: x.index_put((FIRST,), v),
+    "scatter": lambda x, v: x.scatter(0, FIRST, v),
+    "scatter_add": lambda x, v: x.scatter_add(0, FIRST, v),
+    "index_add": lambda x, v: x.index_add(0, FIRST, x[:1], alpha=v),
+    "put": lambda x, v: x.put(FIRST, v),
+    "masked_scatter": lambda x, v: x.masked_scatter(HELD, [v]),
+    "select_scatter": lambda x, v: x.select_scatter(v, 0, 0),
+    "add, alpha": lambda x, v: x.add(x, alpha=v),
+    "add of one element, alpha": lambda x, v: x.add(x[0], alpha=v),
+    "addcmul": lambda x, v: x.addcmul(x, x, value=v),
+    "addr": lambda x, v: x.addr(x, x, alpha=v),
+    "heaviside": lambda x, v: (x * 0).heaviside(v),
+    "lcm": lambda x, v: x.lcm(v),
+    "divmod": lambda x, v: divmod(x, v)[1],
+    "copysign": lambda x, v: x.copysign(v),
+    "bucketize": lambda x, v: x.bucketize([v]),
+    "digitize": lambda x, v: tg.digitize(x, [v]),
+    "max, initial": lambda x, v: tg.max(x, initial=v),
+    "diff, prepend": lambda x, v: tg.diff(x, prepend=v),
+    "ediff1d": lambda x, v: tg.ediff1d(x, to_end=v, to_begin=[v]),
+    "insert": lambda x, v: tg.insert(x, 0, v),
+    "insert a list": lambda x, v: tg.insert(x, 0, [v]),
+    "append": lambda x, v: tg.append(x, [v]),
+    "select": lambda x, v: tg.select([HELD], [x], v),
+    "choose": lambda x, v: tg.choose(Tensor([0, 1], device="NUMPY"), [x, v]),
+    "piecewise": lambda x, v: tg.piecewise(x, [x == 1], [v, 0]),
+    "threshold": lambda x, v: nn.functional.threshold(x, 1, v),
+    "arange": lambda x, v: tg.arange(v, v + 1, dtype=x.dtype),
+    "arange of floats": lambda x, v: tg.arange(float(v), v + 1, dtype=x.dtype),
+    "linspace": lambda x, v: tg.linspace(1, v, 2, dtype=x.dtype),
+    "inner": lambda x, v: x.inner(v),
+    "outer": lambda x, v: tg.outer(x, [v]),
+}  # fmt: skip
+WAYS: dict[str, Callable[[int], Any]] = {"Python's": int, "numpy's": np.int64, "an array of no axes": np.array}
+BEYOND = {"int8": (-129, 300), "uint8": (-1, 256), "int16": (2**15,), "uint16": (70000,), "int32": (2**32 + 1,),
+          "uint32": (-1, 2**40), "uint64": (-1,)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_number_that_does_not_fit_is_refused_or_right(name: str) -> None:
+    for kind, numbers in BEYOND.items():
+        for number in numbers:
+            for way, made in WAYS.items():
+                try:
+                    found = PLACES[name](Tensor([1, 2], dtype=kind, device="NUMPY"), made(number))
+                except OverflowError:
+                    continue
+                wanted = PLACES[name](Tensor([1, 2], dtype="int64", device="NUMPY"), number).numpy()
+                np.testing.assert_array_equal(found.numpy(), wanted, err_msg=f"{way} {number} beside {kind}")
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_number_that_fits_is_taken(name: str) -> None:
+    wanted = PLACES[name](Tensor([1, 2], dtype="int64", device="NUMPY"), 1).numpy()
+    for kind, made in (("int8", int), ("uint8", np.int64), ("int16", np.uint16), ("uint64", np.array)):
+        found = PLACES[name](Tensor([1, 2], dtype=kind, device="NUMPY"), made(1)).numpy()
+        np.testing.assert_array_equal(found, wanted.astype(found.dtype), err_msg=kind)
+
+
+def test_numbers_of_python_beside_those_of_numpy_in_a_list() -> None:
+    for data, wanted in (
+        ([np.int8(1), 2.5], [1, 2.5]), ([np.int8(1), 300], [1, 300]), ([np.bool_(True), 3], [1, 3]),
+        ([np.uint8(3), -1], [3, -1]), ([np.array([1, 2]), [1.5, 2]], [[1, 2], [1.5, 2]]),
+        ([Tensor([1, 2]), [0.5, 1.5]], [[1, 2], [0.5, 1.5]]), ([np.int64(1), 1j], [1, 1j]),
+    ):  # fmt: skip
+        assert Tensor(data).tolist() == wanted
+
+
+def test_zeros_around_keep_their_sign() -> None:
+    assert np.signbit(Tensor([1.0, 2.0]).pad((1, 1), value=-0.0).numpy()).tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize("name", "div atan2 hypot xlogy copysign logaddexp logaddexp2 ldexp isclose".split())
+def test_integers_that_meet_in_floats_are_floats_each_by_itself(name: str) -> None:
+    x = Tensor([3, 200], dtype="uint8", device="NUMPY")
+    for other in (-7, 300, 2**40):
+        wanted = getattr(x.cast("float32"), name)(float(other)).numpy()
+        for made in (int, np.int64, lambda v: Tensor(v, dtype="int64", device="NUMPY")):
+            np.testing.assert_allclose(getattr(x, name)(made(other)).numpy(), wanted, rtol=1e-6)
+
+
+def test_ldexp_by_infinity() -> None:
+    x, places = (Tensor(v, device="NUMPY") for v in ([3.0, -2.0, 0.0, 1.5], [-np.inf, np.inf, np.inf, np.nan]))
+    np.testing.assert_array_equal(x.ldexp(places).numpy(), [0.0, -np.inf, np.nan, np.nan])
