@@ -187,6 +187,19 @@ def slopes_of_running_products(x: np.ndarray, grad: np.ndarray) -> np.ndarray:
     return found
 
 
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+@pytest.mark.parametrize("shape", [(1003, 17), (307, 211), (1003, 63), (61, 4001), (300007,), (3, 257)], ids=str)
+def test_a_running_sum_takes_work_in_proportion_to_its_elements(shape: tuple[int, ...], dtype: str) -> None:
+    """Pairs of elements are added only within blocks, or where there are few; elements pass memory few times."""
+    whole = np.random.default_rng(0).integers(0, 9, shape).astype(dtype)
+    x = Tensor(whole).realize()
+    GlobalCounters.reset()
+    got = x.cumsum(-1).realize()
+    assert GlobalCounters.global_ops < 80 * x.numel()
+    assert GlobalCounters.global_mem < 6 * x.nbytes()
+    np.testing.assert_array_equal(got.numpy(), whole.cumsum(-1, dtype=got.numpy().dtype))
+
+
 @pytest.mark.drawn(4)
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 61, 64, 65, 257, 1009])
 def test_slopes_of_running_products(n: int, backend: str) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _BLOCK = 16  # elements of a running reduction that are combined each with each
 _HEAVY_BLOCK = 8  # likewise, where each pair takes an exponential
 _WHOLE = 256  # so many are one block, where that is little work
-_LITTLE = 1 << 16  # elements
+_LITTLE = 1 << 20  # pairs of elements, about as much work as two more kernels
 
 
 class _Kind(NamedTuple):
@@ -73,14 +73,15 @@ def _scan_last(x: A, kind: _Kind) -> A:
     if not isinstance(n, int):  # as many as there can be, and of these as many as there are
         most = x.pad([*((0, 0) for _ in lead), (0, n.vmax - n)], value=identity)
         return _scan_last(most, kind).shrink([*((0, dim) for dim in lead), (0, n)])
-    if n > _WHOLE or (n > block and max_size(x.shape) > _LITTLE):
+    if n > _WHOLE or (n > block and n * max_size(x.shape) > _LITTLE):
         # Blocks are scanned each by itself, then joined with the scan of the totals of the blocks before.
         blocks = -(-n // block)
         widths = ((0, 0),) * len(lead) + ((0, blocks * block - n),)
         cut = x.pad(widths, value=identity).reshape((*lead, blocks, block))
         inner, keep = _scan_last(cut, kind), tuple((0, dim) for dim in lead)
         exact = kind.any_order or x.dtype.kind not in ("float", "complex")
-        if exact and n == blocks * block:  # else what is computed of the elements that there are goes through no blocks
+        # Running maxima of odd lengths are compared with the elements, which then go through the same blocks.
+        if exact and (n == blocks * block or not kind.any_order):
             totals = kind.reduce(cut, len(lead) + 1)
         else:  # what a block begins with is what the one before ends with, to the bit: sums of no negatives only grow
             totals = inner.shrink((*keep, (0, blocks), (block - 1, block))).reshape((*lead, blocks))
