@@ -113,15 +113,46 @@ def test_a_block_that_is_left_is_no_result(monkeypatch: pytest.MonkeyPatch) -> N
 
     calls = []
 
-    def idle(h: Tensor, z: Tensor | None, most: int, bulges: int) -> tuple[Tensor, Tensor | None]:
+    def idle(h: Tensor, most: int, bulges: int) -> Tensor:
         calls.append(most)
-        return (h, z) if len(calls) == 1 else taken_apart(h, z, most, bulges)
+        return h if len(calls) == 1 else taken_apart(h, most, bulges)
 
     taken_apart = francis._taken_apart
     monkeypatch.setattr(francis, "_taken_apart", idle)
     condensed: Any = francis.condensed
     *_, begins = condensed.__wrapped__(Tensor(some(66, 66)[None], device="CPU"), False)
     assert calls == [francis._FEW, 2] and not francis.blocks_of_two(begins).item()
+
+
+def structured(n: int) -> dict[str, Array]:
+    """Matrices that are done in part before they are begun, or of which some eigenvalues are hard to tell apart."""
+    r = np.random.default_rng(n)
+    a, place, half = r.standard_normal((n, n)), np.arange(n), n // 2
+    blocks = a * (place // 7 == place[:, None] // 7)
+    blocks[:half, half:] = a[:half, half:]
+    few = np.linalg.qr(a)[0] @ np.diag(place % 3.0) @ np.linalg.qr(a)[0].T
+    defective = np.diag(place // 3 % 8.0) + np.diag(place[1:] % 3 != 0, 1)  # eight eigenvalues, in chains of three
+    return {
+        "triangular": np.triu(a), "in Hessenberg's form": np.triu(a, -1), "of zero blocks": blocks,
+        "graded": a * 10.0 ** -(place + place[:, None]) ** 0.5, "of three eigenvalues": few,
+        "defective": np.linalg.solve(a + n * np.eye(n), defective @ (a + n * np.eye(n))),
+        "of zero columns": a * (place % 2), "of a polynomial": np.vstack([r.standard_normal(n), np.eye(n)[:-1]]),
+    }  # fmt: skip
+
+
+def test_structured_matrices_side_by_side() -> None:
+    """Each converges in its own time, beside others that have done so: in windows, and with rows that are added."""
+    n, eps = 66, np.finfo("float64").eps
+    kinds = structured(n)
+    values = linalg.eigvals(Tensor(np.stack(list(kinds.values())), device="CPU")).numpy()
+    for (name, a), w in zip(kinds.items(), values, strict=True):
+        norm = np.linalg.norm(a)
+        assert abs(w.sum() - np.trace(a)) <= 5 * n * eps * norm, name
+        assert abs((w * w).sum() - np.trace(a @ a)) <= 5 * n * eps * norm**2, name
+    found = dict(zip(kinds, values, strict=True))
+    near(found["triangular"], kinds["triangular"].diagonal(), 4 * eps)
+    near(found["of three eigenvalues"], np.arange(n) % 3.0, 5 * n * eps)  # a normal matrix: errors grow by nothing
+    near(found["of zero columns"], np.linalg.eigvals(kinds["of zero columns"]), 1e-11)
 
 
 def large_matrices(n: int) -> dict[str, Array]:
@@ -134,7 +165,7 @@ def large_matrices(n: int) -> dict[str, Array]:
         "companion": np.vstack([a[0], np.eye(n)[:-1]]), "of a cycle": np.roll(np.eye(n), 1, 0),
         "Jordan's": jordan, "Jordan's, turned": jordan.T, "nearly Jordan's": jordan + 1e-6 * a,
         "scaled": a * 10.0 ** r.integers(-9, 9, (n, 1)), "of a bad basis": a * apart[:, None] / apart,
-        "of rank 1": np.ones((n, n)), "of equal rotations": np.kron(np.eye(n // 2), ROTATION),
+        "of rank 1": np.ones((n, n)), "of equal rotations": np.kron(np.eye(n // 2), ROTATION), **structured(n),
     }  # fmt: skip
 
 

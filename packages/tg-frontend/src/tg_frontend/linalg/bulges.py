@@ -19,8 +19,10 @@ from ..transform.while_loop import while_loop
 from .compact import negligible_square
 from .matrices import adjoint, eye, numbers
 
-_MOST = 15
+_MOST = 16
 """Bulges of a chain."""
+_ROUND = 16
+"""The size of a window is a multiple of it, as vectors are."""
 
 
 class Shifts(NamedTuple):
@@ -43,24 +45,36 @@ def bulges_of(n: int) -> int:
 
 
 def _picked(x: Tensor, first: Tensor, size: int, dim: int) -> Tensor:
-    """Rows or columns from ``first`` (count, 1) on of (count, m, n); the outermost ones where there are none."""
+    """Rows (1) or columns (2) from ``first`` (count, 1) on of (count, m, n).
+
+    The places are told for each element: those that are kept somewhere are not known to follow one another.
+    """
     shape = list(x._ints())
-    places = (first + numbers(size, x)).clamp(0, shape[dim] - 1)
     shape[dim] = size
-    return x.gather(dim, (places.unsqueeze(2) if dim == 1 else places.unsqueeze(1)).expand(*shape)).contiguous()
+    places = numbers(size, x).reshape((-1, 1) if dim == 1 else (1, -1)).expand(*shape)
+    return x.gather(dim, places + first.unsqueeze(2)).contiguous()
 
 
 def _reflection(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """The axes (…, 3) of the reflections 1 - v @ v.T that make zeros of y and z; zeros where nothing is to be done."""
+    """The reflections 1 - v @ w.T that make zeros of y and z, each (count, bulges).
+
+    The first of v is 1: where there is next to nothing to be done, a reflection turns the sign of x alone, and exactly.
+    Axes whose squares are 2 but for rounding would make all that they turn longer, each time by the same. Where nothing
+    is to be done at all, w is zero.
+
+    Returns:
+      The elements of v, one after the other, and those of w: (count, 6 * bulges).
+    """
     most = x.abs().maximum(y.abs()).maximum(z.abs())
     scale = (most == 0).where(1, most)
     x, y, z = x / scale, y / scale, z / scale
     rest = y * y + z * z
     stays = rest <= negligible_square(x)
     size = (x * x + rest).sqrt()
-    pivot = x + (x < 0).where(-size, size)
-    factor = stays.where(0, (2 / stays.where(1, pivot * pivot + rest)).sqrt())
-    return Tensor.stack(pivot * factor, y * factor, z * factor, dim=2).contiguous()
+    pivot = stays.where(1, x + (x < 0).where(-size, size))
+    y, z = y / pivot, z / pivot
+    y, z, weight = (part.contiguous() for part in (y, z, stays.where(0, 2 / (y * y + z * z + 1))))
+    return Tensor.cat(weight.full_like(1), y, z, weight, weight * y, weight * z, dim=1).contiguous()
 
 
 def _neighbours(x: Tensor, factors: Tensor, dim: int) -> Tensor:
@@ -77,7 +91,7 @@ def _neighbours(x: Tensor, factors: Tensor, dim: int) -> Tensor:
     return total
 
 
-def _chased(x: Tensor, shifts: Shifts, lo: Tensor, hi: Tensor, start: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+def _chased(x: Tensor, shifts: Shifts, lo: Tensor, hi: Tensor, start: Tensor, first: Tensor, steps: int) -> Any:
     """A window after some steps of the chain, and the orthogonal U of these: before it was U @ window @ U.T.
 
     Args:
@@ -86,84 +100,80 @@ def _chased(x: Tensor, shifts: Shifts, lo: Tensor, hi: Tensor, start: Tensor, st
       lo: the first row of the block that the chain goes through (count, 1).
       hi: the last one.
       start: how many steps the chain has done, ().
+      first: the first row of the window (count, 1).
       steps: how many it does.
     """
     count, size, _ = x._ints()
     bulges = shifts.middle._ints()[1]
     slots, local = numbers(bulges, x), numbers(size, x)
-    corners = (slots * 3 + 1) * (size + 1)  # of the bulges in the first step
+    corners = slots * 3 * (size + 1)  # of the bulges, from that of the last one on
     table = Tensor.cat(*(corners + d for d in (-1, size - 1, 2 * size - 1, 0, 1, size, size + 1, 2 * size + 1)))
     middle, beside = shifts.middle.flip(1), shifts.beside.flip(1)  # slots are in the order of rows
     wanted = slots >= bulges - shifts.used
+    behind = (lo + start - 3 * (bulges - 1)).contiguous()  # the row of the last one
 
     def step(state: Any, i: Tensor) -> tuple[Any, None]:
         window, turned = state
-        first = lo + (start + i) - 3 * (bulges - 1) + 3 * slots
-        read = window.reshape((count, size * size)).index_select(1, table + i * (size + 1))
+        rows = behind + i + 3 * slots
+        at = behind - first + i
+        read = window.reshape((count, size * size)).gather(1, table + at * (size + 1))
         x, y, z, a, b, c, d, e = (read[:, bulges * k : bulges * (k + 1)] for k in range(8))
-        new = first == lo
+        new = rows == lo
         x = new.where((a - middle) * (a - middle) + beside + b * c, x)
         y, z = new.where(c * (a + d - 2 * middle), y), new.where(c * e, z)
-        active = wanted & (first >= lo) & (first < hi)
-        axes = _reflection(active.where(x, 0), active.where(y, 0), (active & (first + 2 <= hi)).where(z, 0))
-        axes = axes.reshape((count, 3 * bulges))
-        own = local - (i + 1)  # the element of the axes that each row has
+        active = wanted & (rows >= lo) & (rows < hi)
+        axes = _reflection(active.where(x, 0), active.where(y, 0), (active & (rows + 2 <= hi)).where(z, 0))
+        own = local - at  # of which bulge the axis, and which of its elements, each row has
         inside = (own >= 0) & (own < 3 * bulges)
-        part = own % 3
+        bulge, part = own // 3, own % 3
         apart = numbers(5, window).reshape((-1, 1)) - 2
-        partner = (part + apart >= 0) & (part + apart < 3) & inside
-        mine = axes.index_select(1, own.clamp(0, 3 * bulges - 1)).unsqueeze(1)
-        its = axes.index_select(1, (own + apart).clamp(0, 3 * bulges - 1).reshape((-1,))).reshape((count, 5, size))
+        partner = (part.unsqueeze(1) + apart >= 0) & (part.unsqueeze(1) + apart < 3) & inside.unsqueeze(1)
+        mine = axes.gather(1, part * bulges + bulge).unsqueeze(1)
+        its = (part.unsqueeze(1) + apart + 3) * bulges + bulge.unsqueeze(1)
+        its = axes.gather(1, its.reshape((count, 5 * size))).reshape((count, 5, size))
         factors = ((apart == 0).cast(window.dtype) - partner.where(mine * its, 0)).contiguous()
-        gone = (inside & (part >= 1)).reshape((-1, 1)) & (local == (own - part + i).reshape((-1, 1)))
+        gone = (inside & (part >= 1)).unsqueeze(2) & (local == (own - part + at - 1).unsqueeze(2))
         above = gone.where(0, _neighbours(window, factors, 1)).contiguous()
         return (_neighbours(above, factors, 2), _neighbours(turned, factors, 2)), None
 
     one = eye(size, x).expand(count, size, size).contiguous()
     found, _ = scan(step, (x, one), numbers(steps, x))
-    return found  # type: ignore[no-any-return]
+    return found
 
 
-def swept(h: Tensor, z: Tensor | None, shifts: Shifts, lo: Tensor, hi: Tensor) -> tuple[Tensor, Tensor | None]:
-    """H after a chain has gone through one block of each matrix, and Z.T, multiplied by the same from the left.
+def swept(h: Tensor, shifts: Shifts, lo: Tensor, hi: Tensor) -> Tensor:
+    """H after a chain has gone through one block of each matrix, and what stands beside it, turned from the left alike.
 
     Args:
-      h: shape (count, n, n).
-      z: Z.T of H = Z.T @ A @ Z, shape (count, n, n); or nothing.
+      h: shape (count, n, m): its first n columns are H.
       shifts: of the chain.
       lo: the first row of the block, of at least three, (count, 1).
       hi: the last one; -1 where a matrix stays as it is.
     """
-    n = h._ints()[1]
+    count, n, wide = h._ints()
     bulges = shifts.middle._ints()[1]
-    steps = 3 * bulges + 5
-    size = steps + 3 * bulges + 1
+    reach = -(-6 * bulges // _ROUND) * _ROUND
+    steps, size = reach - 3 * bulges - 1, min(reach, n)
     last = (hi - lo + 3 * (shifts.used - 1)).max()
-    places = numbers(n, h)
 
     def window(state: Any) -> Any:
-        h, done, *z = state
-        first = lo + done - 3 * (bulges - 1) - 1
-        rows = _picked(h, first, size, 1)
-        x, turns = _chased(_picked(rows, first, size, 2), shifts, lo, hi, done, steps)
+        h, done = state
+        first = (lo + done - 3 * (bulges - 1) - 1).clamp(0, n - size).contiguous()
+        rows, columns = _picked(h, first, size, 1), _picked(h, first, size, 2)
+        x, turns = _chased(_picked(rows, first, size, 2), shifts, lo, hi, done, first, steps)
         turns = turns.contiguous()
-        rows, columns = adjoint(turns).contiguous() @ rows, _picked(h, first, size, 2) @ turns
-        local = places - first  # a place beyond the window is one that gather finds nothing at
-        inside = (local >= 0) & (local < size)
-        down, across = inside.unsqueeze(2), inside.unsqueeze(1)
-        own, beside = local.unsqueeze(2).expand(*local.shape, n), local.unsqueeze(1).expand(local._ints()[0], n, n)
+        rows, columns = adjoint(turns).contiguous() @ rows, columns @ turns
         rows, columns, x = rows.contiguous(), columns.contiguous(), x.contiguous()
-        within = x.reshape((-1, size * size)).gather(1, (own * size + beside).reshape((-1, n * n))).reshape(h.shape)
-        turned_rows = across.where(within, rows.gather(1, own))
-        h = down.where(turned_rows, across.where(columns.gather(2, beside), h))
-        z = [down.where((adjoint(turns).contiguous() @ _picked(part, first, size, 1)).contiguous().gather(1, own), part)
-             for part in z]  # fmt: skip
-        return h, done + steps, *z
+        place, other = numbers(n, h).reshape((-1, 1)).expand(count, n, wide), numbers(wide, h).expand(count, n, wide)
+        row, column = place - first.unsqueeze(2), other - first.unsqueeze(2)
+        down, across = (row >= 0) & (row < size), (column >= 0) & (column < size) & (other < n)
+        within = x.reshape((count, size * size)).gather(1, (row * size + column).reshape((count, n * wide)))
+        turned = across.where(within.reshape((count, n, wide)), rows.gather(1, row))
+        return down.where(turned, across.where(columns.gather(2, column), h)), done + steps
 
     def goes_on(state: Any) -> Tensor:
         on: Tensor = state[1] < last
         return on
 
-    begin = (h.contiguous(), Tensor(0, dtype=dtypes.int32, device=h.device))
-    h, _, *rest = while_loop(goes_on, window, begin if z is None else (*begin, z.contiguous()))
-    return h, rest[0] if rest else None
+    h, _ = while_loop(goes_on, window, (h.contiguous(), Tensor(0, dtype=dtypes.int32, device=h.device)))
+    return h

@@ -30,6 +30,7 @@ GRADED = 2.0**-10
 
 
 def _below(h: Tensor) -> Tensor:
+    """What is just below the diagonal of (count, n, n or more): (count, n - 1)."""
     return h.diagonal(-1, 1, 2)
 
 
@@ -64,6 +65,17 @@ def blocks_of_two(begins: Tensor) -> Tensor:
     return _block(begins, 2)[1].squeeze(1) < 0
 
 
+def whole_blocks(a: Tensor) -> Tensor:
+    """Matrices with rows and columns of zeros at their ends, where they are taken apart in blocks.
+
+    Vectors and tiles fit then without a rest. What is added stays apart: it has the last eigenvalues, and the vectors
+    of others are zero there.
+    """
+    n = a._ints()[1]
+    more = -n % _FEW if n > 2 * _FEW else 0
+    return a.pad(((0, 0), (0, more), (0, more))).contiguous() if more else a
+
+
 @traced_once
 def condensed(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Diagonal blocks of one or two rows in the place of matrices (count, n, n) whose elements are 1 at most.
@@ -79,31 +91,32 @@ def condensed(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor, Tensor]:
     h, axes, triangles = hessenberg(a)
     if vectors:
         turned = adjoint(multiplied(axes, turned, triangles)).contiguous()
-    z = turned if vectors else None
+        h = Tensor.cat(h, turned, dim=2)  # what is turned with it, from the left
     if n > 2 * _FEW:  # long blocks one after the other, then all others side by side
-        h, z = _taken_apart(h, z, _FEW, bulges_of(n))
+        h = _taken_apart(h, _FEW, bulges_of(n))
         begins = _begins(_negligible(h))
         too_long = (_block(begins, _FEW)[1] >= 0).contiguous()  # a window would cut it
         owner = _starts(begins) // _FEW
         windows = _windows(h, owner)
-        start = eye(2 * _FEW, h).expand(*windows.shape).contiguous()
-        windows, turns = _taken_apart(windows, start, 2, bulges_of(_FEW))
-        assert turns is not None
-        h = adjoint(_turned(turns, adjoint(_turned(turns, h))))
-        z = None if z is None else _turned(turns, z)
+        start = eye(2 * _FEW, h).expand(*windows.shape)
+        windows = _taken_apart(Tensor.cat(windows, start, dim=2), 2, 1)
+        turns = _whole(windows[:, :, 2 * _FEW :].contiguous(), owner)
+        # all from the left and of one shape: one kernel
+        h, *beside = ((turns @ part.contiguous()).contiguous() for part in h.split(n, dim=2))
+        h = adjoint((turns @ adjoint(h).contiguous()).contiguous())
+        h = Tensor.cat(h, *beside, dim=2) if vectors else h
         begins = _of_owners(_begins(_negligible(windows)).contiguous(), owner) & too_long.logical_not()
     else:
-        h, z = _taken_apart(h, z, 2, bulges_of(n))
+        h = _taken_apart(h, 2, bulges_of(n))
         begins = _begins(_negligible(h))
-    return h, turned if z is None else z, begins
+    return h[:, :, :n], h[:, :, n:] if vectors else turned, begins
 
 
-def _taken_apart(h: Tensor, z: Tensor | None, most: int, bulges: int) -> tuple[Tensor, Tensor | None]:
-    """Hessenberg matrices in which no diagonal block has more than ``most`` rows.
+def _taken_apart(h: Tensor, most: int, bulges: int) -> Tensor:
+    """Hessenberg matrices in which no diagonal block has more than ``most`` rows, and what stands beside them.
 
     Args:
-      h: shape (count, n, n).
-      z: what is turned with it, from the left, shape (count, n, n); or nothing.
+      h: shape (count, n, m): the first n columns are the matrices, and all are turned from the left.
       most: at least 2.
       bulges: of a chain, at the most.
     """
@@ -111,70 +124,55 @@ def _taken_apart(h: Tensor, z: Tensor | None, most: int, bulges: int) -> tuple[T
     place, bound = numbers(n, h), _SWEEPS * max(n, _SLOWEST)
 
     def sweep(state: Any) -> Any:
-        h, number, *z = state
+        h, number = state
         begins = _begins(_negligible(h))
         lo, hi = _block(begins, most)
         lo, hi = lo.contiguous(), hi.contiguous()
-        h = (begins.unsqueeze(2) & (place == place.reshape((-1, 1)) - 1)).where(0, h).contiguous()
-        shifts = shifts_of(h, lo, hi, bulges, number)
-        h, turns = swept(h, z[0] if z else None, shifts, lo, hi)
-        return (h, number + 1) if turns is None else (h, number + 1, turns)
+        gone = begins.unsqueeze(2) & (numbers(h._ints()[2], h) == place.reshape((-1, 1)) - 1)
+        h = gone.where(0, h).contiguous()
+        return swept(h, shifts_of(h, lo, hi, bulges, number), lo, hi), number + 1
 
     def goes_on(state: Any) -> Tensor:
         left: Tensor = (_block(_begins(_negligible(state[0])), most)[1] >= 0).any() & (state[1] < bound)
         return left
 
-    begin = (h.contiguous(), Tensor(0, dtype=dtypes.int32, device=h.device))
-    h, _, *found = while_loop(goes_on, sweep, begin if z is None else (*begin, z.contiguous()))
-    return h, found[0] if found else None
+    h, _ = while_loop(goes_on, sweep, (h.contiguous(), Tensor(0, dtype=dtypes.int32, device=h.device)))
+    return h
 
 
 def _windows(h: Tensor, owner: Tensor) -> Tensor:
     """Diagonal blocks of a few rows, shared out among windows of twice as many, each of which begins so many later.
 
     Args:
-      h: shape (count, n, n).
+      h: shape (count, n, n or more).
       owner: the window of each row, (count, n).
 
     Returns:
       For each window what its blocks are, its other rows being zero beside the diagonal: (windows, size, size).
     """
-    count, n, _ = h._ints()
-    more = -n % (2 * _FEW)
-    owner = owner.pad(((0, 0), (0, more + _FEW)), value=-1)
-    h = h.pad(((0, 0), (0, more + _FEW), (0, more + _FEW)))
-    place = numbers(2 * _FEW, h)
-    parts = []
-    for late in (0, 1):
-        begin, blocks = late * _FEW, (n + more) // (2 * _FEW)
-        inside = h[:, begin : begin + n + more, begin : begin + n + more]
-        inside = inside.reshape((count, blocks, 2 * _FEW, blocks, 2 * _FEW)).diagonal(0, 1, 3).permute(0, 3, 1, 2)
-        own = owner[:, begin : begin + n + more].reshape((count, blocks, 2 * _FEW))
-        own = own == (2 * numbers(blocks, h) + late).reshape((-1, 1))
-        inside = ((own.unsqueeze(2) & own.unsqueeze(3)) | (place == place.reshape((-1, 1)))).where(inside, 0)
-        parts.append(inside.reshape((count * blocks, 2 * _FEW, 2 * _FEW)))
-    return Tensor.cat(*parts, dim=0).contiguous()
+    count, n, wide = h._ints()
+    size, many = 2 * _FEW, -(-n // _FEW)
+    window, place = numbers(many, h).reshape((-1, 1)), numbers(size, h)
+    rows = window * _FEW + place
+    own = owner.gather(1, rows.minimum(n - 1).reshape((1, -1)).expand(count, -1)).reshape((count, many, size))
+    own = (own == window) & (rows < n)
+    places = rows.unsqueeze(2) * wide + rows.unsqueeze(1)
+    inside = h.reshape((count, n * wide)).gather(1, places.minimum(n * wide - 1).reshape((1, -1)).expand(count, -1))
+    inside = inside.reshape((count, many, size, size))
+    inside = ((own.unsqueeze(3) & own.unsqueeze(2)) | (place == place.reshape((-1, 1)))).where(inside, 0)
+    return inside.reshape((count * many, size, size)).contiguous()
 
 
 def _of_owners(x: Tensor, owner: Tensor) -> Tensor:
     """What each row has in its own window: (windows, size) gives (count, n)."""
     count, n = owner._ints()
-    early, late = (part.reshape((count, -1)) for part in (x[: x._ints()[0] // 2], x[x._ints()[0] // 2 :]))
-    late = Tensor.cat(early[:, :_FEW], late, dim=1)
-    return (owner % 2 == 0).where(early[:, :n], late[:, :n])
+    return x.reshape((count, -1)).gather(1, owner * _FEW + numbers(n, x))
 
 
-def _turned(turns: Tensor, x: Tensor) -> Tensor:
-    """(count, n, m) turned from the left by what was done in each of :func:`_windows`."""
-    count, n, m = x._ints()
-    more = -n % (2 * _FEW)
-    blocks = (n + more) // (2 * _FEW)
-    x = x.pad(((0, 0), (0, more + _FEW), (0, 0)))
-    for late in (0, 1):
-        begin = late * _FEW
-        own = turns[late * count * blocks : (late + 1) * count * blocks].reshape((count, blocks, 2 * _FEW, 2 * _FEW))
-        inside = x[:, begin : begin + n + more].reshape((count, blocks, 2 * _FEW, m)).contiguous()
-        inside = (own.contiguous() @ inside).reshape((count, n + more, m))
-        edges = (x[:, :_FEW], inside) if late else (inside, x[:, n + more :])
-        x = Tensor.cat(*edges, dim=1).contiguous()
-    return x[:, :n]
+def _whole(turns: Tensor, owner: Tensor) -> Tensor:
+    """The product of what was done in each of :func:`_windows`: (windows, size, size) gives (count, n, n)."""
+    count, n = owner._ints()
+    own, other, place = owner.unsqueeze(2), owner.unsqueeze(1), numbers(n, turns)
+    places = (own * _FEW + place.reshape((-1, 1))) * (2 * _FEW) + (place - own * _FEW)
+    found = turns.reshape((count, -1)).gather(1, places.reshape((count, n * n))).reshape((count, n, n))
+    return (own == other).where(found, 0).contiguous()

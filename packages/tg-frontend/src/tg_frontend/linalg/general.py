@@ -11,7 +11,7 @@ from ..tensor import Tensor
 from ..transform.custom import Function, FunctionContext
 from ..transform.traced_once import traced_once
 from .elimination import solve
-from .francis import blocks_of_two, condensed
+from .francis import blocks_of_two, condensed, whole_blocks
 from .matrices import adjoint, check_matrix, diagonal_of, flat, numbers, over_gaps, without_phase
 from .pairs import paired, triangular
 from .schur import schur
@@ -44,15 +44,18 @@ def _unit(vectors: Tensor) -> Tensor:
 
 @traced_once
 def _decomposed(re: Tensor, im: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Eigenvalues (count, n), and vectors of length 1, of matrices whose elements are 1 at most; which converged."""
+    """Eigenvalues (count, n), and vectors of length 1, of matrices whose elements are 1 at most; which converged.
+
+    There may be more than n of them: see :func:`whole_blocks`.
+    """
     if im is not None:
         t, z, converged = schur(Tensor.complex(re, im))
         turned = z @ Tensor.complex(*triangular_vectors(t.real, t.imag))
         return diagonal_of(t), _unit(_turned(turned)), converged
-    h, z, begins = condensed(re, True)
+    h, z, begins = condensed(whole_blocks(re), True)
     values, t, turns = triangular(h, begins)
     inner = turns.applied(Tensor.complex(*triangular_vectors(t.real, t.imag)))
-    back = adjoint(z)
+    back = adjoint(z).contiguous()
     # products end here: what follows them would be written out for each of their tiles
     vectors = Tensor.complex(*((back @ part.contiguous()).contiguous() for part in (inner.real, inner.imag)))
     return values, _unit(paired(_turned(vectors), turns.second, values)), blocks_of_two(begins)
@@ -60,11 +63,11 @@ def _decomposed(re: Tensor, im: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
 
 @traced_once
 def _values(re: Tensor, im: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Eigenvalues (count, n) of matrices whose elements are 1 at most; which converged."""
+    """Eigenvalues (count, n) of matrices whose elements are 1 at most, and maybe more; which converged."""
     if im is not None:
         t, _, converged = schur(Tensor.complex(re, im))
         return diagonal_of(t), converged
-    h, _, begins = condensed(re, False)
+    h, _, begins = condensed(whole_blocks(re), False)
     return triangular(h, begins)[0], blocks_of_two(begins)
 
 
@@ -75,8 +78,10 @@ class _Eig(Function):
 
     @staticmethod
     def forward(ctx: FunctionContext, re: Tensor, im: Tensor | None) -> tuple[Tensor, ...]:
+        n = re._ints()[1]
         re, im, scale, finite = _scaled(re, im)
         values, vectors, converged = _decomposed(re, im)
+        values, vectors = values[:, :n], vectors[:, :n, :n]
         good = converged & finite
         values = good.unsqueeze(1).where(values * scale.squeeze(2), nan)
         vectors = good.reshape((-1, 1, 1)).where(vectors, nan)
@@ -104,6 +109,7 @@ class _Eigenvalues(Function):
         ctx.save_for_backward(*((re,) if im is None else (re, im)))
         re, im, scale, finite = _scaled(re, im)
         values, converged = _values(re, im)
+        values = values[:, : re._ints()[1]]
         values = (converged & finite).unsqueeze(1).where(values * scale.squeeze(2), nan)
         out = values.real * 1, values.imag * 1
         ctx.save_for_backward(*ctx.saved_tensors, *out)

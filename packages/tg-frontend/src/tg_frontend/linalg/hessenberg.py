@@ -45,8 +45,9 @@ def hessenberg(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
         start = nothing(count, n + more, size, a), nothing(count, n + more, size, a), nothing(count, size, size, a)
         (v, y, t), _ = scan(step, start, inside)
-        rest = (rest - y @ adjoint(v)).contiguous()
-        return rest - v @ (adjoint(t) @ (adjoint(v) @ rest)), (v, t)
+        # products alike, and like those of `multiplied`, are one kernel
+        rest = (rest - y @ adjoint(v).contiguous()).contiguous()
+        return rest - v @ (adjoint(t).contiguous() @ (adjoint(v) @ rest)), (v, t)
 
     padded = a.pad(((0, 0), (0, more), (0, more))).contiguous()
     rest, (axes, triangles) = scan(block, padded, numbers((n + more) // size, a))

@@ -17,12 +17,10 @@ from .bulges import Shifts
 from .matrices import diagonal_of, numbers
 
 _ITERATIONS = 12
-"""Of Ehrlich and Aberth: as many make most eigenvalues of thirty about right."""
-_SINGLE = 4
-"""So often a chain is one bulge, with the eigenvalues of the last two rows to the last bit: equal ones want that."""
+"""Of Ehrlich and Aberth: as many make most eigenvalues of thirty-two about right."""
 _UNUSUAL = 12
-"""So often that bulge has other shifts, lest a matrix stays as it is, as that of a cycle does: Wilkinson and Reinsch,
-"Handbook for automatic computation II", 1971, contribution II/15."""
+"""So often the first bulge has other shifts, lest a matrix stays as it is, as that of a cycle does: Wilkinson and
+Reinsch, "Handbook for automatic computation II", 1971, contribution II/15."""
 _TURN = pi * (3 - sqrt(5))
 """The angle between one first guess and the next: so they fill a disc evenly, and no two are conjugate."""
 
@@ -31,7 +29,7 @@ def shifts_of(h: Tensor, lo: Tensor, hi: Tensor, bulges: int, number: Tensor) ->
     """Shifts for a chain in one block of each of the Hessenberg matrices (count, n, n).
 
     Args:
-      h: shape (count, n, n).
+      h: shape (count, n, n or more).
       lo: the first row of the block, (count, 1).
       hi: the last one.
       bulges: how many a chain has at the most.
@@ -42,22 +40,24 @@ def shifts_of(h: Tensor, lo: Tensor, hi: Tensor, bulges: int, number: Tensor) ->
     places = numbers(k, h)
     there = places >= k - size  # the last ones are those of the block
     own = (hi - (k - 1) + places).clamp(0, h._ints()[1] - 1)
-    b = h.gather(1, own.unsqueeze(2).expand(-1, k, h._ints()[2])).contiguous()
-    b = b.gather(2, own.unsqueeze(1).expand(-1, k, k))
+    count, n, wide = h._ints()
+    b = h.reshape((count, n * wide)).gather(1, (own.unsqueeze(2) * wide + own.unsqueeze(1)).reshape((count, k * k)))
+    b = b.reshape((count, k, k))
     b = (there.unsqueeze(1) & there.unsqueeze(2)).where(b, 0).contiguous()
     last = b[:, -1:, -1]
     middle, beside = _last_two(b)
     unusual = number % _UNUSUAL == _UNUSUAL - 1
     below = b[:, -1:, -2].abs()
     middle, beside = unusual.where(last + below * 0.75, middle), unusual.where(below * below * 0.4375, beside)
-    one = Shifts(middle.expand(-1, bulges), beside.expand(-1, bulges), rows * 0 + 1)
     if bulges == 1:
-        return one
+        return Shifts(middle, beside, rows * 0 + 1)
     guesses = _first(b, there, size)
     (re, im), _ = scan(lambda state, _: (_improved(b, there, size, *state), None), guesses, length=_ITERATIONS)
     many = _paired(re, im, there, last, bulges, rows)
-    single = number % _SINGLE == _SINGLE - 1
-    return Shifts(*(single.where(x, y).contiguous() for x, y in zip(one, many, strict=True)))
+    # that one to the last bit: equal eigenvalues want it, and are found as if they were a little apart
+    first = numbers(bulges, h) == 0
+    middle, beside = first.where(middle, many.middle), first.where(beside, many.beside)
+    return Shifts(middle.contiguous(), beside.contiguous(), many.used)
 
 
 def _last_two(b: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,23 +89,24 @@ def _improved(b: Tensor, there: Tensor, size: Tensor, re: Tensor, im: Tensor) ->
     """One iteration."""
     k = b._ints()[1]
     places = numbers(k, b)
+    signs = ((numbers(4, b) % 2) * 2 - 1).cast(b.dtype).reshape((-1, 1))
 
     def step(state: Any, i: Tensor) -> tuple[Any, None]:
         vectors, last = state  # for each row the vector, and its derivative: (count, k, 4, k)
         row = b.index_select(1, i.reshape((1,))).squeeze(1)
         total = (row.reshape((-1, k, 1, 1)) * vectors).sum(1)
         here = vectors.index_select(1, i.reshape((1,))).squeeze(1)
-        p, q, r, s = (here[:, n] for n in range(4))
-        ends = Tensor.stack(p * 0, p * 0, p, q, dim=1)
-        shifted = Tensor.stack(re * p - im * q, re * q + im * p, re * r - im * s, re * s + im * r, dim=1)
-        total = total - shifted - ends
+        # the product of x, and of its derivative, and the vector beside that
+        turned = here.reshape((-1, 2, 2, k)).flip(2).reshape((-1, 4, k)) * signs
+        total = (total - re.unsqueeze(1) * here - im.unsqueeze(1) * turned - here[:, :2].pad(((0, 0), (2, 0), (0, 0))))
+        total = total.contiguous()
         below = (places == i - 1).where(row, 0).sum(1).reshape((-1, 1, 1))
         below = (below == 0).where(1, below)
-        following = -total / below
+        following = (-total / below).contiguous()  # once, not for each element of all vectors
         most = following.abs().max(1, keepdim=True).maximum(vectors.abs().max((1, 2)).unsqueeze(1))
         first = (i == k - size).reshape((-1, 1, 1))
         goes_on = (i > k - size).reshape((-1, 1, 1))
-        shrink = 1 / (most == 0).where(1, most)
+        shrink = (1 / (most == 0).where(1, most)).contiguous()
         grown = (places == i - 1).reshape((-1, 1, 1)).where(following.unsqueeze(1), vectors) * shrink.unsqueeze(1)
         return (goes_on.unsqueeze(1).where(grown, vectors), first.where(total, last)), None
 

@@ -27,41 +27,46 @@ def triangular_vectors(re: Tensor, im: Tensor) -> tuple[Tensor, Tensor]:
     places, inside, columns = numbers(n + more, re), numbers(size, re), numbers(n, re) + more
     least = epsilon(re)
 
-    def block(state: Any, j: Tensor) -> tuple[Any, None]:
-        x = Tensor.complex(*state)
+    def block(x: Tensor, j: Tensor) -> tuple[Tensor, None]:
         own = j * size + inside
         rows = [part.index_select(1, own).contiguous() for part in (re, im)]
         beyond = places >= (j + 1) * size
-        known = Tensor.complex(*(beyond.where(part, 0) for part in rows)) @ x
-        among = [part.index_select(2, own).contiguous() for part in rows]
+        flat = x.reshape((count, n + more, 2 * n))
+        one, other = ((beyond.where(part, 0).contiguous() @ flat).contiguous() for part in rows)
+        known = _complex_of(one.reshape((count, size, 2, n)), other.reshape((count, size, 2, n)), 2).contiguous()
+        among = Tensor.stack(*(part.index_select(2, own) for part in rows), dim=1).contiguous()
 
         def step(state: Any, i: Tensor) -> tuple[Any, None]:
-            here, scale = Tensor.complex(*state[:2]), state[2]
-            row = Tensor.complex(*(part.index_select(1, i.reshape((1,))) for part in among))
-            total = Tensor.complex(*((inside > i).where(part, 0) for part in (row.real, row.imag))) @ here
-            before = known.index_select(1, i.reshape((1,)))
-            total = (total + Tensor.complex(before.real * scale, before.imag * scale)).squeeze(1)
-            gap = (inside == i).where(row, 0).sum(2) - values
+            here, scale = state  # with real parts (0) and imaginary ones (1) beside one another, as x has them
+            row = among.index_select(2, i.reshape((1,))).squeeze(2)
+            products = ((inside > i).where(row, 0).contiguous() @ here.reshape((count, size, 2 * n))).contiguous()
+            one, other = (products[:, part].reshape((count, 2, n)) for part in (0, 1))
+            total = _complex_of(one, other, 1) + known.index_select(1, i.reshape((1,))).squeeze(1) * scale
+            gap = (inside == i).where(row, 0).sum(2, keepdim=True)
+            gap = Tensor.complex(gap[:, 0], gap[:, 1]) - values
             gap = (gap.abs() < least).where(least, gap)
             k = j * size + i
+            total = Tensor.complex(total[:, 0], total[:, 1])
             found = (columns > k).where(-total / gap, (columns == k).cast(re.dtype))
             shrink = 1 / extent(found).maximum(1)
-            found = (found * shrink).unsqueeze(1)
-            mine = (inside == i).reshape((-1, 1))
-            shrink = shrink.unsqueeze(1)
-            parts = zip((found.real, found.imag), state[:2], strict=True)
-            return (*(mine.where(one, old * shrink) for one, old in parts), scale * shrink), None
+            found, shrink = (found * shrink).contiguous(), shrink.unsqueeze(1).contiguous()
+            found = Tensor.stack(found.real, found.imag, dim=1).unsqueeze(1)
+            mine = (inside == i).reshape((-1, 1, 1))
+            return (mine.where(found, here * shrink.unsqueeze(1)), scale * shrink), None
 
-        nothing = Tensor.zeros(count, size, n, dtype=re.dtype, device=re.device).contiguous()
-        known = Tensor.complex(known.real.contiguous(), known.imag.contiguous())
-        start = nothing, nothing * 0, Tensor.ones(count, 1, n, dtype=re.dtype, device=re.device).contiguous()
-        (*here, scale), _ = scan(step, start, inside, reverse=True)
-        now = ((places >= j * size) & (places < (j + 1) * size)).reshape((-1, 1))
+        nothing = Tensor.zeros(count, size, 2, n, dtype=re.dtype, device=re.device).contiguous()
+        start = nothing, Tensor.ones(count, 1, n, dtype=re.dtype, device=re.device).contiguous()
+        (here, scale), _ = scan(step, start, inside, reverse=True)
+        now = ((places >= j * size) & (places < (j + 1) * size)).reshape((-1, 1, 1))
         within = (places - j * size).clamp(0, size - 1)
-        return tuple(
-            now.where(part.index_select(1, within), old * scale) for part, old in zip(here, state, strict=True)
-        ), None  # fmt: skip
+        return now.where(here.index_select(1, within), x * scale.unsqueeze(1)), None
 
-    start = Tensor.zeros(count, n + more, n, dtype=re.dtype, device=re.device).contiguous()
-    (re, im), _ = scan(block, (start, start * 0), numbers((n + more) // size, re), reverse=True)
-    return re[:, more:], im[:, more:]
+    start = Tensor.zeros(count, n + more, 2, n, dtype=re.dtype, device=re.device).contiguous()
+    x, _ = scan(block, start, numbers((n + more) // size, re), reverse=True)
+    return x[:, more:, 0], x[:, more:, 1]
+
+
+def _complex_of(one: Tensor, other: Tensor, dim: int) -> Tensor:
+    """one + 1j * other, of complex numbers whose parts are side by side along an axis."""
+    re, im = (part.squeeze(dim) for part in other.split(1, dim=dim))
+    return one + Tensor.stack(-im, re, dim=dim)
