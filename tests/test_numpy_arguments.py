@@ -232,7 +232,8 @@ def test_interpolation_beside_infinities() -> None:
     assert x.grad is not None and x.grad.item() == 10.0
 
 
-@pytest.mark.parametrize("edges", [{"prepend": 0}, {"append": 7}, {"prepend": 0.5, "append": [[9], [9]]}])
+@pytest.mark.parametrize("edges", [{"prepend": 0}, {"append": 7}, {"prepend": 0.5, "append": [[9], [9]]},
+                                   {"n": 0, "prepend": 5}, {"n": 2, "append": 1}])  # fmt: skip
 def test_differences_with_numbers_at_the_edge(edges: Any) -> None:
     data = np.array([[1, 2, 4], [3, 5, 9]])
     wanted, found = np.diff(data, **edges), tg.diff(Tensor(data), **edges)

@@ -53,7 +53,9 @@ REASONS = [
            "1e-6 of the largest element, 1e5, which is the precision of its products; PyTorch's is half of that"),
     Reason(("linalg.lstsq",), r"differs .*shape \(0,\), here \(\d*,?\)",
            "rank and singular values are always given; PyTorch leaves them out for some drivers"),
-    Reason(("addmv", "addbmm"), r"differs int.*beta=0\.\d, alpha=0\.\d\): dtype int\d\d, here float32",
+    Reason(("cholesky_inverse", "cholesky_solve"), r"differs .*upper=True\): gradient",
+           "what stands below an upper factor is not read, and has no slope"),
+    Reason(("addmv", "addbmm", "baddbmm"), r"differs int.*beta=0\.\d, alpha=0\.\d\): dtype int\d\d, here float32",
            "whole numbers times fractions are fractions; PyTorch takes the fractions for 0"),
     # what is refused
     Reason(("matrix_exp",), r"refuses (bfloat16|float16)", "matrices are of float32 or float64"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..array.array import A
 from ..array.casts import floating
+from ..array.computing import copied
 from ..array.joining import cat
 from ..array.movement import stretch
 from ..array.operands import NUMBERS, as_tensor, weak_dtype
@@ -39,6 +40,8 @@ def diff(x: A, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = No
     if n < 0 or x.ndim == 0:
         raise ValueError(f"diff: {n} times of a tensor of shape {x.shape}")
     place = x._axis(axis, "diff")
+    if n == 0:
+        return copied(x)  # without the edges, as in PyTorch and numpy
     edge = tuple(1 if i == place else size for i, size in enumerate(x.shape))
     parts = [_edge(x, part, edge) for part in (prepend, x, append) if part is not None]
     if len(parts) > 1:
