@@ -55,3 +55,25 @@ def test_what_overflows_inside(name: str, dtype: DType) -> None:
     want = exact(drawn.cast(dtypes.float64).numpy())
     np.testing.assert_allclose(found.cast(dtypes.float64).numpy(), want, rtol=2e-3 if dtype is dtypes.float16 else 2e-2,
                                atol=1e-2 if name in ("layer_norm", "mean") else 1e-3)
+
+
+ELEMENTS = """
+    sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc
+    sigmoid reciprocal square deg2rad rad2deg sinc i0 lgamma digamma logit softplus gelu silu mish elu selu celu
+    hardswish hardsigmoid softsign logsigmoid tanhshrink erfinv
+    """.split()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_functions_of_elements_are_off_by_few_of_their_last_bits(name: str, dtype: DType) -> None:
+    rng = np.random.default_rng(0)
+    drawn = np.concatenate([rng.uniform(-6, 6, 500), rng.uniform(-1, 1, 500), rng.uniform(-100, 100, 200)])
+    x = Tensor(drawn, device="NUMPY").cast(dtype)
+    found = getattr(x, name)().cast(dtypes.float64).numpy()
+    wide = x.cast(dtypes.float64).numpy()
+    want = getattr(Tensor(wide, device="NUMPY"), name)().numpy()
+    counts = np.isfinite(want) & (np.abs(want) < 6e4)
+    last = 2.0 ** np.floor(np.log2(np.abs(want[counts]) + 1e-30)) * (2**-10 if dtype is dtypes.float16 else 2**-7)
+    assert np.all(np.abs(found - want)[counts] <= 3 * np.maximum(last, 2**-24) + 1e-6 * np.abs(wide[counts]))

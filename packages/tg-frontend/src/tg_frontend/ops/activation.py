@@ -279,7 +279,7 @@ def tanhshrink(x: A) -> A:
       >>> Tensor([-1.0, 0.0, 2.0]).tanhshrink().round(4)
       Tensor([-0.2384,  0.    ,  1.036 ])
     """
-    return floating(x) - tanh(x)
+    return wide(x, lambda x: x - tanh(x))
 
 
 def softshrink(x: A, lambd: float = 0.5) -> A:

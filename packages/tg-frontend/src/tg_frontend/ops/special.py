@@ -7,7 +7,7 @@ import math
 from tg_lazy import Ops
 
 from ..array.array import A
-from ..array.casts import floating
+from ..array.casts import floating, wide
 from ..array.operands import float_pair
 from .elementary import elementary, log, sin, sqrt
 from .elementwise import clip
@@ -66,7 +66,10 @@ def sinc(x: A) -> A:
       >>> Tensor([0.0, 0.5]).sinc().round(4)
       Tensor([1.    , 0.6366])
     """
-    x = floating(x)
+    return wide(x, _sinc)
+
+
+def _sinc(x: A) -> A:
     near = x.abs() < 1e-3  # where the series has all digits, and the quotient's gradient would be 0 / 0
     angle = near.where(1, x) * math.pi
     part = near.where(x, 0) * math.pi
@@ -85,9 +88,12 @@ def logit(x: A, eps: float | None = None) -> A:
       >>> Tensor([0.5, 0.75]).logit().round(4)
       Tensor([0.    , 1.0986])
     """
-    x = floating(x)
-    x = x if eps is None else clip(x, eps, 1 - eps)
-    return log(x / (1 - x))
+
+    def odds(x: A) -> A:
+        x = x if eps is None else clip(x, eps, 1 - eps)
+        return log(x / (1 - x))
+
+    return wide(x, odds)
 
 
 def xlogy(x: A, other: Any) -> A:
