@@ -17,7 +17,7 @@ from .bulges import Shifts
 from .matrices import diagonal_of, numbers
 
 _ITERATIONS = 12
-"""Of Ehrlich and Aberth: as many make most eigenvalues of thirty-two about right."""
+"""Of Ehrlich and Aberth: as many make most eigenvalues of twenty about right."""
 _UNUSUAL = 12
 """So often the first bulge has other shifts, lest a matrix stays as it is, as that of a cycle does: Wilkinson and
 Reinsch, "Handbook for automatic computation II", 1971, contribution II/15."""
