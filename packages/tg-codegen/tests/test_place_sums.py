@@ -15,7 +15,9 @@ from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.ir.verify import verify
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Node
+from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import apply
+from tg_codegen.plan.heuristic import loop_actions
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -153,3 +155,18 @@ def test_a_partial_vector_reads_nothing_outside() -> None:
     kernel = run(ast, "split(i0, 8, VECTOR)", out, tables, numbers)
     np.testing.assert_array_equal(out, tables[:, numbers])
     assert gates(kernel) == [False] * 16
+
+
+def test_a_plan_lets_rows_share_their_places() -> None:
+    """Few operations lead to a place, but taking its lanes apart is shared with them."""
+    shape, width = (8, 400), 97
+    index = A.load(2, I32, ST((1, 400)).expand(shape))
+    for _ in range(6):
+        index = A.alu(Ops.ADD, index, number(1, index))
+    row = A.iota(ST((8, 1)).expand(shape), I32)
+    place = A.alu(Ops.ADD, A.alu(Ops.MUL, row, number(width, row)), index)
+    place = A.alu(Ops.WHERE, bounded(index, 0, width), place, number(-1, place))
+    buffers = (BufferArg(F32, 3200), BufferArg(F32, 8 * width), BufferArg(I32, 400))
+    nest = lower(A.sink((A.store(0, ST(shape), A.gather(1, F32, ST((8 * width,)), place)),), buffers))
+    planned = apply(nest, loop_actions(nest, CPU))
+    assert [(a.root.name, a.extent) for a in planned.axes if a.kind is Kind.UPCAST] == [("i0", 4)]

@@ -17,6 +17,9 @@ VECTORS_TOGETHER = 4
 """Vectors that an iteration then processes: enough for loads to overlap, and for counting to cost little."""
 SHARED_GAIN = 1.1
 """Times that a kernel takes less where copies share what is the same for all of them, from which on it has copies."""
+SHARED_LEAST = 16
+"""Instructions for a vector of what is the same, loads apart, for that: fewer are hidden by what memory takes. Where
+there are gathers, what is the same leads to their places, whose lanes are taken apart once, too."""
 LONG_LOOP = 64
 """Vectors of a loop from which on it does not matter that the last iteration processes fewer."""
 
@@ -54,10 +57,14 @@ def sharing(planner: Planner, lanes: Root) -> Root | None:
     best, most = None, SHARED_GAIN
     nodes = [(node, instructions(node, planner)) for node in planner.nest.nodes()]
     total = sum(count for _, count in nodes) + len(planner.nest.stores)
+    gathers = any(node.op is NodeOp.GATHER for node, _ in nodes)
     for root in planner.rows:
         if root is lanes or not isinstance(root.extent, int):
             continue
-        same = sum(count for node, count in nodes if lanes.var in node.free and root.var not in node.free)
+        found = [(node, count) for node, count in nodes if lanes.var in node.free and root.var not in node.free]
+        same, loads = sum(count for _, count in found), sum(node.op is NodeOp.LOAD for node, _ in found)
+        if same - loads < SHARED_LEAST and not gathers:
+            continue
         gain = total / (total - same + same / evenly(root.extent, VECTORS_TOGETHER))
         if gain > most:
             best, most = root, gain
