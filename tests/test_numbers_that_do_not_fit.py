@@ -128,6 +128,42 @@ def test_a_number_that_fits_is_taken(name: str) -> None:
         np.testing.assert_array_equal(found, wanted.astype(found.dtype), err_msg=kind)
 
 
+def _found(call: Callable[[Any, Any], Any], x: Tensor, number: Any) -> Any:
+    try:
+        out = call(x, number)
+    except (TypeError, ValueError, OverflowError) as error:
+        return type(error)
+    return out.dtype, str(out.tolist())  # as a string, in which NaN are equal
+
+
+METHODS = "div atan2 hypot xlogy copysign logaddexp logaddexp2 ldexp float_power maximum minimum pow".split()
+BESIDE_FLOATS = {name: getattr(Tensor, name) for name in METHODS} | {"truediv": operator.truediv} | {
+    name: call for name, call in PLACES.items() if name.partition(",")[0] in OPERATORS
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE_FLOATS)
+def test_numpys_float64_is_a_float_of_python(name: str) -> None:
+    call = BESIDE_FLOATS[name]
+    for kind in ("bool", "uint8", "int64", "float16"):
+        x = Tensor([1, 0], dtype=kind, device="NUMPY")
+        assert _found(call, x, np.float64(2.5)) == _found(call, x, 2.5), kind
+
+
+@pytest.mark.parametrize("name", ["a list at a slice", "a list at places"])
+def test_lists_of_complex_numbers_are_not_written_to_others(name: str) -> None:
+    for kind in ("bool", "uint8", "int64", "float32"):
+        with pytest.raises(TypeError, match="complex|1j"):
+            PLACES[name](Tensor([1, 2], dtype=kind, device="NUMPY"), 1j)
+
+
+@pytest.mark.parametrize("factor", [0.5, np.float32(0.5), np.array(0.5)])
+def test_bools_times_parts_are_no_bools(factor: Any) -> None:
+    x = Tensor([True, False], device="NUMPY")
+    assert x.addr(x, x, beta=factor, alpha=2).tolist() == [[2.5, 0.0], [0.5, 0.0]]
+    assert x.addr(x, x, beta=2, alpha=factor).tolist() == [[2.5, 0.0], [2.0, 0.0]]
+
+
 def test_numbers_of_python_beside_those_of_numpy_in_a_list() -> None:
     for data, wanted in (
         ([np.int8(1), 2.5], [1, 2.5]), ([np.int8(1), 300], [1, 300]), ([np.bool_(True), 3], [1, 3]),

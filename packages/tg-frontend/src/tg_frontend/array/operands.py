@@ -188,11 +188,11 @@ def float_pair(x: B, other: Any, what: str, reverse: bool = False) -> tuple[B, B
       (Tensor([1.]), Tensor([-7.]))
     """
     if x._lazy.dtype.kind != "float":  # else they meet in floats anyway
+        if isinstance(other, NUMBERS):  # numpy's float64 is one
+            return pair(floating(x), other, what, reverse)
         if transfer.is_array(other):
             other = type(x)(other, device=x.device)
-        if isinstance(other, NUMBERS):
-            x = floating(x)
-        elif isinstance(other, Base) and common_dtype(x, other).kind != "float":
+        if isinstance(other, Base) and common_dtype(x, other).kind != "float":
             x, other = floating(x), floating(other)
     return pair(x, other, what, reverse)
 

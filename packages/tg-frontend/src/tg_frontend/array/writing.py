@@ -121,7 +121,9 @@ def _fits(old: tuple[sint, ...], shape: tuple[sint, ...]) -> bool:
 def fitting(x: B, value: Any, what: str) -> B:
     """``value`` as a tensor of this one's dtype and device, cast as numpy casts what is written to a part."""
     value = transfer.number_of(value)
-    if value is not None and not isinstance(value, (Base, bool, int, float, complex, list, tuple, range)):
+    several = isinstance(value, (list, tuple, range))
+    known = value is None or isinstance(value, (Base, bool, int, float, complex))
+    if not known and (x.dtype.kind == "bool" or not several):
         value = type(x)(value, device=x.device)  # of an array, whose numbers wrap as those of tensors do
     if isinstance(value, complex) or (isinstance(value, Base) and value.dtype.kind == "complex"):
         raise TypeError(f"{what}: complex numbers into a tensor of {x.dtype.name}; cast them")

@@ -118,6 +118,7 @@ def check_fits(values: ConstType | Iterable[ConstType], dtype: DType, what: str)
     Raises:
       OverflowError: if an integer dtype has no such number; floats are truncated toward zero first.
       ValueError: if a NaN is to become an integer.
+      TypeError: if a complex number is.
     """
     if dtype.kind not in ("int", "uint"):
         return
@@ -128,6 +129,8 @@ def check_fits(values: ConstType | Iterable[ConstType], dtype: DType, what: str)
     for number in numbers:
         if isinstance(number, float) and number != number:
             raise ValueError(f"{what}: NaN is no {dtype.name}")
+        if isinstance(number, complex):
+            raise TypeError(f"{what}: {number} is no {dtype.name}")
         if not low - 1 < number < high + 1:
             raise OverflowError(f"{what}: {number} is no {dtype.name} ({low} to {high})")
 

@@ -7,6 +7,7 @@ from tg_shape import prod
 from ..array.array import A
 from ..array.base import DTypeLike
 from ..array.operands import as_tensor, together
+from ..host.transfer import number_of
 from .axes import movedim
 from .diagonal import diagonal
 from .linear import dot, promoted
@@ -237,8 +238,9 @@ def _batch(x: A, mat2: Any, what: str) -> A:
 
 
 def _sum(x: A, product: A, beta: float, alpha: float) -> A:
-    """beta * x + alpha * product; what is times 0 does not count, be it NaN. Bools stay bools."""
-    if x.dtype.kind == product.dtype.kind == "bool":
+    """beta * x + alpha * product; what is times 0 does not count, be it NaN. Bools times integers stay bools."""
+    whole = not any(isinstance(number_of(factor), float) for factor in (beta, alpha))
+    if whole and x.dtype.kind == product.dtype.kind == "bool":
         beta, alpha = bool(beta), bool(alpha)
     scaled = product if alpha == 1 else product * alpha
     return scaled if beta == 0 else (x if beta == 1 else x * beta) + scaled
