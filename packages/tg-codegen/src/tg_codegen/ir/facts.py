@@ -29,8 +29,9 @@ class KernelFacts:
       core: the SPECIAL node ``core_id``, if the kernel uses it.
       specials: the other SPECIAL nodes by name.
       uses: how often each node stands as an operand.
-      address: integer nodes made from coordinates alone that serve only to address, to gate or to bound a loop. Such
-        arithmetic does not overflow, because the lowering chose a dtype that holds it.
+      address: integer nodes made from coordinates alone that serve only to address, to gate or to bound a loop, and
+        are not seen to overflow. The lowering chooses a dtype that holds its own; a program's positions that are a
+        gather's index wrap around where they leave theirs.
       divisors: for each integer of one lane, a number that divides the value (0 for the constant 0): what alignment
         follows from.
       stored: slots that are written.
@@ -101,7 +102,7 @@ def kernel_facts(uops: Sequence[UOp]) -> KernelFacts:
     facts.params = tuple(params[slot] for slot in sorted(params))
     facts.variables = tuple(variables[name] for name in sorted(variables))
     facts.stored = frozenset(stored)
-    facts.address = _address(uops)
+    facts.address = frozenset(u for u in _address(uops) if not facts.bounds.wraps(u))
     return facts
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from tg_dtype import ConstType, dtypes, truncate
-from tg_lazy import Ops, ast
+from tg_dtype import ConstType, DType, dtypes, truncate
+from tg_lazy import Context, Ops, ast
 from tg_shape import ShapeTracker, Variable
 
 from ..device.registry import Device
 from ..execution.engine import realize
 from ..execution.item import ExecItem
 from ..kernels.programs import get_runner
+from ..memory.buffer import Buffer
 from .base import Group
 from .kernels import buffer_with, kernel, matmul, matrix_product, positions, run, unpack
 
@@ -70,6 +71,21 @@ class Views(Group):
         inputs = [buffer_with(self.device, table, dtypes.float32), buffer_with(self.device, index, dtypes.int32)]
         want = [table[int(n)] if 0 <= n < 10 else 0.0 for n in index]
         self.check("gather", run(self.device, sink, inputs)[0], want)
+        for dtype in dtypes.ints:
+            if dtype in self.dtypes:
+                self.gather_at_positions_that_wrap(dtype, inputs[0], table)
+
+    def gather_at_positions_that_wrap(self, dtype: DType, inputs: Buffer, table: list[float]) -> None:
+        """Reads at multiples of a counter that wrap around, with nothing loaded among them: they are no addresses."""
+        shape, factor = (19,), 3 << (dtype.bits - 3)
+        i = ast.alu(Ops.MUL, ast.iota(ShapeTracker.from_shape(shape), dtype), ast.const(factor, dtype, shape))
+        i = ast.alu(Ops.ADD, i, ast.const(7, dtype, shape))
+        sink = kernel([(ast.gather(1, dtypes.float32, ShapeTracker.from_shape((10,)), i), 19)], [(dtypes.float32, 10)])
+        places = [int(truncate(n * factor + 7, dtype)) for n in range(19)]
+        want = [table[place] if 0 <= place < 10 else 0.0 for place in places]
+        for plain in (0, 1):
+            with Context(NOOPT=plain):
+                self.check(f"gather at {dtype.name} that wrap", run(self.device, sink, [inputs])[0], want)
 
     def test_iota(self) -> None:
         """Indices as values."""
