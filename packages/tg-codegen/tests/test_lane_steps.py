@@ -110,6 +110,12 @@ def plus(x: LazyOp, y: LazyOp) -> LazyOp:
 
 WIDER = A.cast(counter(dtypes.uint32), dtypes.int64)
 NEAR = plus(A.cast(counter(), dtypes.uint8), number(3, dtypes.uint8))
+START = A.load(2, I32, ST((1,)).expand((COUNT,)))  # the same for all lanes
+AROUND = A.cast(plus(counter(), START), dtypes.int64)
+
+
+def moved(index: LazyOp, by: int) -> LazyOp:
+    return plus(index, number(by, index.dtype))
 
 
 @pytest.mark.parametrize(("index", "step"), [
@@ -126,8 +132,19 @@ NEAR = plus(A.cast(counter(), dtypes.uint8), number(3, dtypes.uint8))
     (A.cast(NEAR, I32), None),
     (A.cast(plus(counter(dtypes.int8), number(100, dtypes.int8)), I32), None),
     (A.iota(ST((COUNT,)).reshape((2, COUNT // 2)).permute((1, 0)).reshape((COUNT,)), I32), None),
+    (AROUND, 1),
+    (moved(AROUND, 1 << 20), 1),
+    (plus(A.cast(plus(A.alu(Ops.MUL, counter(), number(5)), START), dtypes.int64), counter(dtypes.int64)), 6),
+    (A.cast(moved(AROUND, 1 << 31), I32), None),
+    (moved(AROUND, 1 << 31), None),
+    (moved(moved(AROUND, 1 << 28), 1 << 28), None),
+    (plus(AROUND, A.cast(A.load(3, I32, ST((1,)).expand((COUNT,))), dtypes.int64)), None),
+    (A.alu(Ops.MUL, AROUND, number(3, dtypes.int64)), None),
+    (plus(A.cast(counter(), dtypes.int64), number(1 << 31, dtypes.int64)), 1),
 ], ids=["counter", "line", "backwards", "wider", "narrow", "one place", "memory", "square", "below 0 and around",
-        "255 and around", "around, then wider", "below -128, then wider", "unevenly"])  # fmt: skip
+        "255 and around", "around, then wider", "below -128, then wider", "unevenly", "32 bits around, then wider",
+        "then moved a little", "then by a counter", "then far, and narrow", "then far", "then far in two steps",
+        "then nobody knows where", "then times 3", "wider, then far"])  # fmt: skip
 def test_steps(index: LazyOp, step: int | None) -> None:
     nest, node = index_of(index)
     (axis,) = nest.axes
@@ -181,3 +198,18 @@ def test_values(name: str) -> None:
     np.testing.assert_array_equal(out, np.where((at >= 0) & (at < SIZE), table[np.clip(at, 0, SIZE - 1)], 0))
     lanes = {u.dtype.count for u in kernel if u.op is UOps.LOAD and u.src[0].arg == 1}
     assert lanes == ({8} if case.vectors else {1})
+
+
+@pytest.mark.parametrize("far", [0, 1 << 20, 1 << 31])
+def test_what_wraps_around_before_it_is_widened(far: int) -> None:
+    """Of 2**31 - 1 + 2**31 and -2**31 + 2**31, side by side, one is outside and the other the first element."""
+    index = moved(AROUND, far)
+    sink = gather(index)
+    sink = A.sink(sink.src, (*sink.arg[:2], BufferArg(I32, 1)))
+    kernel = emit_nest(apply(lower(sink), [parse_loop("split(i0, 8, VECTOR)")]), CPU)
+    for start in (dtypes.max(I32) - 4, -3, 5):
+        places = np.arange(start, start + COUNT).astype(np.int32).astype(np.int64) + far
+        inside = (places >= 0) & (places < SIZE)
+        table, out = np.arange(1, 65, dtype=np.float32), np.zeros(COUNT, np.float32)
+        interpret(linearize(kernel), [a.data.cast("B") for a in (out, table, np.array([start], np.int32))], {})
+        np.testing.assert_array_equal(out, np.where(inside, table[np.where(inside, places, 0)], 0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
 from tg_shape import Expr, Variable, bounds_of, sint, substitute
@@ -10,15 +12,21 @@ from ..nest.env import Env
 from ..nest.nest import Node
 from ..nest.spec import NodeOp
 from .index import lane_step
+from .place_sums import place_sum
+
+FAR = 1 << 29
+"""By how much an index is moved, at the least, that may be inside of a buffer although it wrapped around before."""
 
 
 def step_of(node: Node, env: Env, lane: Variable, lanes: int) -> int | None:
     """By how much an index grows from each of ``lanes`` lanes to the next; None if that is not known.
 
     What may wrap around from one lane to the next within a buffer, as 255 + 1 does in 8 bits, is not known. In signed
-    integers of 32 bits and more, what wraps around is outside of every buffer on both sides.
+    integers of 32 bits and more, what wraps around is outside of every buffer on both sides. Not so what wrapped around
+    in 32 bits, was widened, and is moved far after that: of -2**31 + 2**31 the next lane down is 2**32 - 1.
     """
     steps: dict[Node, int | None] = {}
+    moved: dict[Node, int] = {}  # by how much, at the most, what may have wrapped around before it was widened
     for here in node.toposort():
         src = [steps[s] for s in here.src]
         step: int | None = None
@@ -38,8 +46,36 @@ def step_of(node: Node, env: Env, lane: Variable, lanes: int) -> int | None:
             for one, other in ((0, 1), (1, 0)):
                 if here.src[one].op is NodeOp.CONST and src[other] is not None:
                     step = int(here.src[one].arg) * src[other]  # type: ignore[operator]
+        if step:
+            far = moved_by(here, moved)
+            if far is not None:
+                moved[here] = far
+                step = step if far < FAR else None
         steps[here] = step
     return steps[node]
+
+
+def moved_by(node: Node, moved: Mapping[Node, int]) -> int | None:
+    """By how much a node's value was moved after it wrapped around in 32 bits and was widened; None if it was not.
+
+    Args:
+      node: an integer that is not the same for all lanes.
+      moved: the same of its operands, where there is such a number.
+    """
+    if node.op is Ops.CAST:
+        (source,) = node.src
+        if node.dtype.itemsize < source.dtype.itemsize:
+            return None  # the lanes follow one another again in fewer bits
+        wider = node.dtype.itemsize > source.dtype.itemsize and source.op is not NodeOp.INDEX
+        return moved.get(source, 0 if wider else None)
+    around = [source for source in node.src if source in moved]
+    if not around:
+        return None
+    if node.op is Ops.MUL or len(around) > 1:
+        return FAR
+    (other,) = (source for source in node.src if source is not around[0])
+    number = place_sum(other, {})
+    return FAR if number is None else moved[around[0]] + max(map(abs, number.bounds({})))
 
 
 def fits(expr: sint, dtype: DType) -> bool:
