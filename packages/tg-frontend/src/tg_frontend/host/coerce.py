@@ -201,4 +201,7 @@ def mixed_dtype(values: Iterable[ConstType], found: list[DType]) -> DType:
     if not found:
         return dtype_of(values)
     together = least_upper_dtype(*found)
-    return weaker_dtype(together, dtypes.from_py(values)) if values else together
+    if not values:
+        return together
+    # a number among bools is of the dtype that it has by itself
+    return weaker_dtype(together, dtype_of(values) if together.kind == "bool" else dtypes.from_py(values))
