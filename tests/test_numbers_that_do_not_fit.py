@@ -167,7 +167,7 @@ def test_bools_times_parts_are_no_bools(factor: Any) -> None:
 def test_numbers_of_python_beside_those_of_numpy_in_a_list() -> None:
     for data, wanted in (
         ([np.int8(1), 2.5], [1, 2.5]), ([np.int8(1), 300], [1, 300]), ([np.bool_(True), 3], [1, 3]),
-        ([np.bool_(True), 2**31], [1, 2**31]), ([Tensor(False), -(2**40), 1.5], [0, -(2**40), 1.5]),
+        ([Tensor(True), 2**31], [1, 2**31]), ([Tensor(False), -(2**40), 1.5], [0, -(2**40), 1.5]),
         ([np.uint8(3), -1], [3, -1]), ([np.array([1, 2]), [1.5, 2]], [[1, 2], [1.5, 2]]),
         ([Tensor([1, 2]), [0.5, 1.5]], [[1, 2], [0.5, 1.5]]), ([np.int64(1), 1j], [1, 1j]),
     ):  # fmt: skip
