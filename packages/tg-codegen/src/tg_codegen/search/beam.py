@@ -212,9 +212,11 @@ class _Search:
                 yield takes, actions, spec
 
     def again(self, actions: ActionList) -> None:
-        """Measures what comes of a list of actions, whatever is known of it or others."""
-        self.known.clear()
-        self.seen.clear()
+        """Measures what comes of a list of actions that was left out for what others take, which do not count."""
+        self.known.discard(actions)
+        spec = self.rendered(actions)
+        self.known.discard(actions)
+        self.seen.discard("" if spec is None else spec.src)
         self.least = math.inf
         self.consider((), (actions,))
 
