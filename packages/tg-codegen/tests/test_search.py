@@ -78,7 +78,7 @@ def test_nothing_can_be_measured() -> None:
 
 
 def test_where_the_plain_kernel_alone_can_be_measured_what_is_next_to_it_is_tried() -> None:
-    """What was planned takes far fewer cycles by the model, but failed: it does not come again, in the place of others."""
+    """What was planned takes far fewer cycles by the model, but failed: it does not come again in others' place."""
     measured: list[tuple[str, ...]] = []
 
     def measure(spec: ProgramSpec) -> float:
