@@ -36,7 +36,7 @@ class Gathers:
         if together and place is GATHERED and self.indirect_ahead is not None:
             self.prefetch(pointer, node.src[0], self.indirect_ahead, env, site)
         lanes = max(index.dtype.count, *(condition.dtype.count for condition in wanted), 1)
-        if lane is not None and lanes > 1 and not together and not self.whole.target.grid:
+        if lane is not None and lanes > 1 and not together and self.whole.target.reads_unasked:
             near = self.near(node, wanted, env, site, lane)
             if near is not None:
                 return self.apart(pointer, node.dtype, *near, place, wanted)
@@ -122,7 +122,7 @@ class Gathers:
             inside = inside.alu(Ops.AND, condition.broadcast(lanes))
         if lanes == 1 or (together and place is GATHERED):
             return self.read(pointer, dtype, place, wide.gep(0) if lanes > 1 else wide, inside, lanes)
-        if self.whole.target.grid or not isinstance(size, int) or size < 1:
+        if not self.whole.target.reads_unasked or not isinstance(size, int) or size < 1:
             return vectorize(*(
                 self.read(pointer, dtype, place, wide.gep(n), inside.gep(n), 1) for n in range(lanes)))
         # Where there is an element, it is read in place of those outside: a branch for each lane takes longer.

@@ -140,6 +140,17 @@ class Target:
         return not self.grid
 
     @property
+    def reads_unasked(self) -> bool:
+        """Whether lanes read an element that nobody wants rather than ask: a branch for each of them takes longer.
+
+        Work-items of a grid ask all at once.
+
+        >>> Target(kind="gpu").reads_unasked, Target().reads_unasked
+        (False, True)
+        """
+        return not self.grid
+
+    @property
     def counter(self) -> DType:
         """The dtype of loop counters: as wide as an address where that costs nothing, half as wide in work-items.
 
