@@ -136,16 +136,85 @@ def _found(call: Callable[[Any, Any], Any], x: Tensor, number: Any) -> Any:
     return out.dtype, str(out.tolist())  # as a string, in which NaN are equal
 
 
+COMPARED = "lt le gt ge eq ne".split()
+INTEGERS = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64".split()
+
+
+def _limits(kind: str) -> tuple[int, int]:
+    return (0, 1) if kind == "bool" else (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
+
+
+def _drawn(rng: np.random.Generator, kind: str) -> tuple[list[int], list[Any]]:
+    """Elements of a dtype, and numbers to compare them with: near its limits, near zero, near an element, far away."""
+    low, high = _limits(kind)
+    near = [low, high, *(low + int(rng.integers(0, 9)), high - int(rng.integers(0, 9)), int(rng.integers(-9, 9)))]
+    elements = [v for v in near if low <= v <= high]
+    elements += [low + int(rng.integers(0, 2**63)) * 2 % (high - low + 1) for _ in range(int(rng.integers(1, 8)))]
+    others: list[Any] = [v + int(rng.integers(-2, 3)) for v in (*near, elements[-1])]
+    others += [-(2**63), 2**63, 2**64 - 1, 2**70, -(10**400), 10**400, int(rng.integers(-(2**62), 2**62))]
+    others += [v + 0.5 for v in range(-2, 3)] + [-0.0, np.inf, -np.inf, float(others[0]), 1e300, -1e300, 2.0**63]
+    return elements, others
+
+
+def _ways(number: Any) -> list[Any]:
+    """A number of Python as those and the tensors that have its value."""
+    if isinstance(number, float):
+        return [number, np.float64(number), np.array(number)]
+    kinds = [kind for kind in INTEGERS[1:] if _limits(kind)[0] <= number <= _limits(kind)[1]]
+    return [number, *(made for kind in kinds for made in (
+        np.dtype(kind).type(number), np.array(number, kind), Tensor(number, dtype=kind, device="NUMPY"),
+        Tensor([number], dtype=kind, device="NUMPY")))]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_integers_are_compared_exactly(kind: str, seed: int) -> None:
+    elements, others = _drawn(np.random.default_rng([seed, INTEGERS.index(kind)]), kind)
+    x = Tensor(elements, dtype=kind, device="NUMPY")
+    for number in others:
+        wanted = {name: [getattr(operator, name)(v, number) for v in elements] for name in COMPARED}
+        for other in _ways(number):
+            what = f"{elements} of {kind} beside {number} as {type(other).__name__}"
+            for name, truths in wanted.items():
+                call, turned = getattr(operator, name), COMPARED[(2, 3, 0, 1, 4, 5)[COMPARED.index(name)]]
+                assert call(x, other).tolist() == truths, f"{name}: {what}"
+                assert getattr(operator, turned)(other, x).tolist() == truths, f"{turned} turned: {what}"
+                assert getattr(x, name)(other).tolist() == truths, f"Tensor.{name}: {what}"
+                assert call(x[0], other).tolist() in (truths[0], truths[:1]), f"{name} of one: {what}"
+
+
+@pytest.mark.parametrize("kind", INTEGERS[1:])
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_of_integers_are_exact_or_refused(kind: str, seed: int) -> None:
+    elements, others = _drawn(np.random.default_rng([seed, INTEGERS.index(kind)]), kind)
+    x = Tensor(elements, dtype=kind, device="NUMPY")
+    (low, high), bounds = _limits(kind), [v for v in others if isinstance(v, int)]
+    for number in bounds:
+        for other in [number, *([np.int64(number), np.array(number)] if -(2**63) <= number < 2**63 else [])]:
+            for names, chosen in (("maximum fmax clamp_min", max), ("minimum fmin clamp_max", min)):
+                wanted = [chosen(v, number) for v in elements]
+                for name in names.split():
+                    if low <= min(wanted) and max(wanted) <= high:
+                        found = getattr(x, name)(other)
+                        assert (found.dtype, found.tolist()) == (x.dtype, wanted), f"{name}: {elements} {number}"
+                    else:
+                        with pytest.raises(OverflowError, match=f"{number} is no {kind}"):
+                            getattr(x, name)(other)
+        least, most = sorted([number, bounds[len(elements) % len(bounds)]])
+        if least <= high and low <= most:
+            assert x.clip(least, most).tolist() == [min(max(v, least), most) for v in elements], (least, most)
+
+
 METHODS = "div atan2 hypot xlogy copysign logaddexp logaddexp2 ldexp float_power maximum minimum pow".split()
 BESIDE_FLOATS = {name: getattr(Tensor, name) for name in METHODS} | {"truediv": operator.truediv} | {
-    name: call for name, call in PLACES.items() if name.partition(",")[0] in OPERATORS
-}  # fmt: skip
+    name: call for name, call in PLACES.items() if name.partition(",")[0].removeprefix("tinytg.") in OPERATORS + OF_TWO
+} | {f"tinytg.{name}": getattr(tg, name) for name in METHODS}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BESIDE_FLOATS)
 def test_numpys_float64_is_a_float_of_python(name: str) -> None:
     call = BESIDE_FLOATS[name]
-    for kind in ("bool", "uint8", "int64", "float16"):
+    for kind in ("bool", "uint8", "int64", "float16", "float32"):
         x = Tensor([1, 0], dtype=kind, device="NUMPY")
         assert _found(call, x, np.float64(2.5)) == _found(call, x, 2.5), kind
 

@@ -403,7 +403,7 @@ def test_membership_of_signed_and_unsigned_integers() -> None:
 def test_an_integer_of_numpy_that_does_not_fit_is_refused_as_one_of_python_is() -> None:
     x = Tensor([1, 2], dtype=dtypes.int8)
     for value in (300, np.int64(300), np.array(300)):
-        for call in (lambda v: x + v, lambda v: x * v, x.eq, x.maximum, lambda v: x > v):
+        for call in (lambda v: x + v, lambda v: x * v, x.maximum, lambda v: x - v):
             with pytest.raises(OverflowError, match="300 is no int8"):
                 call(value)
     assert (x + np.int64(3)).tolist() == [4, 5] and (x + np.int64(3)).dtype is dtypes.int8

@@ -1,8 +1,10 @@
-"""Comparisons."""
+"""Comparisons. Those of integers with integers and with numbers look at values, whatever the dtypes: they are exact."""
 
 from __future__ import annotations
 
-from tg_dtype import least_upper_dtype
+import math
+
+from tg_dtype import DType, dtypes, least_upper_dtype
 from tg_lazy import Ops
 
 from ..host import transfer
@@ -16,42 +18,69 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_WHOLE = ("bool", "uint", "int")
+"""Kinds of dtypes whose elements are integers."""
+
 
 def compare(t: B, op: Ops, x: Any, what: str, reverse: bool = False) -> B:
     """A comparison that is an op, of operands that are broadcast and promoted."""
     x = _beside(t, x, what)
-    if _without_common_integers(t, x):
-        exact: B = _exact(t, op, x, what, reverse)
-        return exact
+    if _are_exact(t, x):
+        if isinstance(x, Base):
+            return _of_two_dtypes(t, op, x, what, reverse)
+        x = _whole(t.dtype, op, x, reverse)
+        if isinstance(x, bool):
+            return constant(t, x, dtypes.bool, what)
     a, b = pair(t, x, what, reverse)
     return alu(a, op, b)
 
 
 def _beside(t: B, x: Any, what: str) -> Any:
     """What integers are compared with: a number, a tensor, or an array as a tensor."""
-    return as_tensor(t, x, what) if t._lazy.dtype.kind in ("int", "uint") and transfer.is_array(x) else x
+    if t._lazy.dtype.kind not in _WHOLE or not transfer.is_array(x):
+        return x
+    number = transfer.number_of(x)
+    return number if isinstance(number, (int, float)) else as_tensor(t, x, what)
 
 
-def _without_common_integers(t: B, x: Any) -> bool:
-    """Whether two integer tensors meet in floats, which do not have them all: one is uint64, the other is signed."""
-    if not isinstance(x, Base) or x._lazy.dtype is t._lazy.dtype:
+def _are_exact(t: B, x: Any) -> bool:
+    """Whether integers are compared with a number, or with integers of another dtype."""
+    dtype = t._lazy.dtype
+    if dtype.kind not in _WHOLE:
         return False
-    return {t.dtype.kind, x.dtype.kind} == {"int", "uint"} and least_upper_dtype(t.dtype, x.dtype).kind == "float"
+    if isinstance(x, Base):
+        return x._lazy.dtype is not dtype and x._lazy.dtype.kind in _WHOLE
+    return type(x) is int or (isinstance(x, float) and not math.isnan(x))
 
 
-def _exact(t: B, op: Ops, x: B, what: str, reverse: bool) -> B:
-    """A comparison of signed integers and uint64: a negative number is less than all of these."""
+def _whole(dtype: DType, op: Ops, x: float, reverse: bool) -> float:
+    """An integer of a dtype that stands for a number in a comparison; a bool where the result is known."""
+    known = isinstance(x, float) and math.isinf(x)
+    whole = x if known else math.floor(x) if reverse else math.ceil(x)
+    if dtypes.min(dtype) <= whole <= dtypes.max(dtype) and (op is Ops.CMPLT or whole == x):
+        return int(whole)
+    if op is not Ops.CMPLT:
+        return op is Ops.CMPNE
+    return x < 0 if reverse else x > 0
+
+
+def _of_two_dtypes(t: B, op: Ops, x: Any, what: str, reverse: bool) -> B:
+    """A comparison of two dtypes of integers: in one that has both, if there is one."""
     if t.device != x.device:
         raise ValueError(f"{what}: operands on {t.device} and {x.device}; use .to()")
-    shape = broadcast_shape(what, t.shape, x.shape)
-    a, b = stretch(t, shape), stretch(x, shape)
+    shape = broadcast_shape(what, *((x.shape, t.shape) if reverse else (t.shape, x.shape)))
+    a, b = stretch(x if reverse else t, shape), stretch(t if reverse else x, shape)
+    dtype = least_upper_dtype(a.dtype, b.dtype)
+    if dtype.kind != "float":
+        return alu(cast(a, dtype), op, cast(b, dtype))
     if op is Ops.CMPLT:
-        return _less(b, a) if reverse else _less(a, b)
+        return _less(a, b)
     differs = alu(_less(a, b), Ops.OR, _less(b, a))
     return differs if op is Ops.CMPNE else alu(differs, Ops.NOT)
 
 
 def _less(a: B, b: B) -> B:
+    """Where a < b, of signed integers and uint64, of which none is negative."""
     if a.dtype.kind == "int":
         below = alu(a, Ops.CMPLT, constant(a, 0, a.dtype, "lt"))
         return alu(below, Ops.OR, alu(cast(a, b.dtype), Ops.CMPLT, b))
@@ -128,8 +157,8 @@ def ge(t: B, x: Any) -> B:
 def at_least(t: B, x: Any, what: str, reverse: bool) -> B:
     """Where the first operand is the second or more; ``reverse`` exchanges them."""
     x = _beside(t, x, what)
-    if _without_common_integers(t, x):
-        less: B = _exact(t, Ops.CMPLT, x, what, reverse)
+    if _are_exact(t, x):
+        less: B = compare(t, Ops.CMPLT, x, what, reverse)
         return alu(less, Ops.NOT)
     a, b = pair(t, x, what, reverse)
     if a.dtype.kind == "float":  # a NaN is not at least anything

@@ -125,6 +125,14 @@ def check_range(value: int, dtype: DType, what: str) -> None:
         )
 
 
+def is_beyond(x: B, value: Any, above: bool) -> bool:
+    """Whether a value is an integer above, or below, all that the dtype of this tensor, one of integers, has."""
+    value = transfer.number_of(value) if x.ndim else value
+    if type(value) is not int or x._lazy.dtype.kind not in ("int", "uint"):
+        return False
+    return value > dtypes.max(x._lazy.dtype) if above else value < dtypes.min(x._lazy.dtype)
+
+
 def as_tensor(x: B, other: Any, what: str) -> B:
     """An operand as a tensor: itself, or an array on the device of ``x``.
 

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from tg_lazy import Ops
-from tg_shape import Expr
 
 from ..autograd.functions import Maximum, Neg, Where
 from .base import B
+from .computing import copied
 from .gradients import detach
 from .movement import stretch
-from .operands import alu, as_tensor, common_dtype, constant, pair
+from .operands import NUMBERS, alu, as_tensor, common_dtype, constant, is_beyond, pair
 from .shapes import broadcast_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_NUMBERS = (bool, int, float, Expr)
 
 
 def _has_axes(x: Any) -> bool:
-    return not isinstance(x, _NUMBERS) and bool(getattr(x, "shape", ()))
+    return not isinstance(x, NUMBERS) and bool(getattr(x, "shape", ()))
 
 
 def where(t: B, x: Any, y: Any) -> B:
@@ -40,10 +39,10 @@ def where(t: B, x: Any, y: Any) -> B:
             f"where: the condition is a tensor of bools, got {t.dtype.name}: condition.where(x, y); "
             "compare first, as t != 0"
         )
-    if isinstance(x, _NUMBERS) and isinstance(y, _NUMBERS):
+    if isinstance(x, NUMBERS) and isinstance(y, NUMBERS):
         dtype = common_dtype(x, y)
-        a, b = constant(t, x, dtype, "where"), constant(t, y, dtype, "where")
-    elif _has_axes(y) > _has_axes(x) or isinstance(x, _NUMBERS):  # what has axes says which numbers fit
+        a, b = constant(t, x, dtype, "where"), constant(t, y, dtype, "where")  # type: ignore[arg-type]
+    elif _has_axes(y) > _has_axes(x) or isinstance(x, NUMBERS):  # what has axes says which numbers fit
         a, b = pair(as_tensor(t, y, "where"), x, "where", True)
     else:
         a, b = pair(as_tensor(t, x, "where"), y, "where")
@@ -70,11 +69,16 @@ def masked_fill(x: B, mask: Any, value: Any) -> B:
 def maximum(t: B, x: Any) -> B:
     """The greater of t and x; NaN if either is. Ties split the gradient.
 
+    Raises:
+      OverflowError: for an integer above all that the dtype has.
+
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([1, 5]).maximum(3)
       Tensor([3, 5])
     """
+    if is_beyond(t, x, above=False):
+        return copied(t)
     a, b = pair(t, x, "maximum")
     return a._apply(Maximum(), b)
 
@@ -82,11 +86,16 @@ def maximum(t: B, x: Any) -> B:
 def minimum(t: B, x: Any) -> B:
     """The smaller of t and x; NaN if either is. Ties split the gradient.
 
+    Raises:
+      OverflowError: for an integer below all that the dtype has.
+
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([1, 5]).minimum(3)
       Tensor([1, 3])
     """
+    if is_beyond(t, x, above=True):
+        return copied(t)
     a, b = pair(t, x, "minimum")
     if a.dtype.kind == "float":
         return a._apply(Neg())._apply(Maximum(), b._apply(Neg()))._apply(Neg())

@@ -13,11 +13,11 @@ import operator
 from tg_dtype import can_safe_cast
 
 from ..host.coerce import to_dtype
-from ..host.transfer import is_array
+from ..host.transfer import number_of
 from .base import Base
 from .lending import wants_gradient
 from .numpy_calls import check_flow, on_host, tensors_of
-from .operands import as_tensor, weak_dtype
+from .operands import check_range, weak_dtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,10 +41,9 @@ _KINDS = {
     "conjugate": ("int", "uint", "float", "complex"),
 }  # fmt: skip
 """Kinds of numbers for which a method does what numpy does; of integers numpy often gives floats, or the reverse."""
+_COMPARISONS = frozenset("equal not_equal less less_equal greater greater_equal".split())
 _SLOPELESS = frozenset("ceil copysign fix floor rint sign trunc".split())
 """Functions whose slope is zero wherever there is one."""
-_IN_FLOATS = frozenset("divide true_divide arctan2 hypot copysign ldexp logaddexp logaddexp2 float_power".split())
-"""Functions in which integers are floats: one may be beyond the dtype of the other."""
 _METHODS = frozenset(
     """
     absolute arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil copysign cos cosh deg2rad divmod exp exp2 expm1
@@ -67,10 +66,21 @@ def _as_tensors(inputs: tuple[Any, ...], what: str) -> list[Any]:
 
 def _beside(first: Base, x: Any, what: str) -> Any:
     """An input that is no tensor: a Python number, which numpy's float64 and complex128 are, too; else a tensor."""
-    if not isinstance(x, (bool, int, float, complex)):
-        checked = is_array(x) and what not in _IN_FLOATS
-        return as_tensor(first, x, what) if checked else type(first)(x, device=first.device)
-    return x.item() if type(x).__module__ == "numpy" else x  # type: ignore[union-attr]
+    if isinstance(x, (bool, int, float, complex)) or what in _COMPARISONS:  # which are exact beside Python's numbers
+        x = number_of(x)
+    return x if isinstance(x, (bool, int, float, complex)) else type(first)(x, device=first.device)
+
+
+def _check_range(inputs: tuple[Any, ...], found: Any, what: str) -> None:
+    """Sees to it that integers of numpy are in the dtype of a result, if that is one of integers.
+
+    Raises:
+      OverflowError: if one is not.
+    """
+    for value in map(number_of, inputs):
+        for out in tensors_of(found) if type(value) is int else ():
+            if out.dtype.kind in ("int", "uint"):
+                check_range(value, out.dtype, what)
 
 
 def _call(name: str, inputs: list[Any]) -> Any:
@@ -142,6 +152,8 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
     tensors = list(tensors_of([inputs, outs]))
     if not (outs and any(map(wants_gradient, tensors))) and any(isinstance(x, Base) for x in inputs):
         found = _known(name, method, inputs, kwargs)
+        if found is not NotImplemented:
+            _check_range(inputs, found, name)
         if found is not NotImplemented and not outs:
             check_flow(name, found, tensors, _SLOPELESS)
             return found

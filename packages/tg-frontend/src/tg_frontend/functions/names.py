@@ -230,7 +230,8 @@ def _converter(function: Callable[..., Any], numbers: bool) -> Callable[[Any, An
                 return Tensor.stack(*(one if isinstance(one, Tensor) else Tensor(one, device=device) for one in value))
             if _is_number(value) and name in (alone if isinstance(value, _PLAIN) else tensors):
                 return _beside(value, others, function.__name__)
-            return Tensor(value, device=device) if name in tensors and _is_array(value) else value
+            made = name in tensors and not isinstance(value, _PLAIN) and _is_array(value)
+            return Tensor(value, device=device) if made else value
 
         count = min(len(args), len(names))
         given = (*map(tensor, names[:count], args[:count]), *args[count:])

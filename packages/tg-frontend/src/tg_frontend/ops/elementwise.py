@@ -8,7 +8,8 @@ from tg_lazy import LazyBuffer, Ops
 
 from ..array.array import A, Array
 from ..array.casts import negatable
-from ..array.operands import NUMBERS, as_tensor, float_pair, together
+from ..array.computing import copied
+from ..array.operands import NUMBERS, as_tensor, float_pair, is_beyond, together
 from ..autograd.functions import Step, splat
 from .creation import full_like
 from .elementary import exp, exp2, log1p
@@ -30,6 +31,7 @@ def clip(x: A, min_: Any = None, max_: Any = None) -> A:
 
     Raises:
       ValueError: if neither bound is given.
+      OverflowError: if an integer is the result that the dtype has not.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -38,6 +40,10 @@ def clip(x: A, min_: Any = None, max_: Any = None) -> A:
     """
     if min_ is None and max_ is None:
         raise ValueError("clip: at least one bound must be given")
+    limits = None if is_beyond(x, min_, above=False) else min_, None if is_beyond(x, max_, above=True) else max_
+    if all(limit is None for limit in limits):  # all elements are within
+        return copied(x)
+    min_, max_ = limits
     if not all(bound is None or isinstance(bound, NUMBERS) for bound in (min_, max_)):
         x, min_, max_ = together(x, min_, max_, what="clip")
     out: A = x if min_ is None else _limited(x, min_, x < min_)

@@ -8,7 +8,7 @@ from tg_dtype import DType, dtypes, float_format
 
 from ..array.array import A, Array
 from ..array.computing import copied
-from ..array.operands import check_kind, float_pair, pair
+from ..array.operands import check_kind, float_pair, is_beyond, pair
 from .elementary import exp2
 from .predicates import isinf, isnan
 
@@ -119,6 +119,8 @@ def fmax(x: A, other: Any) -> A:
       >>> Tensor([1.0, float("nan")]).fmax(Tensor([2.0, 3.0]))
       Tensor([2., 3.])
     """
+    if is_beyond(x, other, above=False):
+        return copied(x)
     a, b = pair(x, other, "fmax")
     return isnan(a).where(b, isnan(b).where(a, a.maximum(b)))
 
@@ -131,6 +133,8 @@ def fmin(x: A, other: Any) -> A:
       >>> Tensor([1.0, float("nan")]).fmin(Tensor([2.0, 3.0]))
       Tensor([1., 3.])
     """
+    if is_beyond(x, other, above=True):
+        return copied(x)
     a, b = pair(x, other, "fmin")
     return isnan(a).where(b, isnan(b).where(a, a.minimum(b)))
 
