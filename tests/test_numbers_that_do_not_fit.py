@@ -167,7 +167,7 @@ def _ways(number: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", INTEGERS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_integers_are_compared_exactly(kind: str, seed: int) -> None:
     elements, others = _drawn(np.random.default_rng([seed, INTEGERS.index(kind)]), kind)
     x = Tensor(elements, dtype=kind, device="NUMPY")
@@ -180,11 +180,13 @@ def test_integers_are_compared_exactly(kind: str, seed: int) -> None:
                 assert call(x, other).tolist() == truths, f"{name}: {what}"
                 assert getattr(operator, turned)(other, x).tolist() == truths, f"{turned} turned: {what}"
                 assert getattr(x, name)(other).tolist() == truths, f"Tensor.{name}: {what}"
+                if not isinstance(other, Tensor):
+                    assert getattr(tg, turned)(other, x).tolist() == truths, f"tinytg.{turned}: {what}"
                 assert call(x[0], other).tolist() in (truths[0], truths[:1]), f"{name} of one: {what}"
 
 
 @pytest.mark.parametrize("kind", INTEGERS[1:])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_bounds_of_integers_are_exact_or_refused(kind: str, seed: int) -> None:
     elements, others = _drawn(np.random.default_rng([seed, INTEGERS.index(kind)]), kind)
     x = Tensor(elements, dtype=kind, device="NUMPY")

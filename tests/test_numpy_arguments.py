@@ -323,6 +323,7 @@ def test_functions_of_one_tensor_keep_its_floats() -> None:
 
 PAIRS = """add subtract multiply divide floor_divide remainder fmod power maximum minimum fmax fmin arctan2 hypot
     copysign nextafter logaddexp logaddexp2 equal not_equal less less_equal greater greater_equal float_power""".split()
+NARROW = "add subtract multiply floor_divide power fmod remainder".split()
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -333,7 +334,7 @@ def test_a_number_before_a_tensor_is_one_of_its_dtype(name: str) -> None:
         found = getattr(tg, own)(0.1, Tensor(data))
         assert name == "float_power" or found.dtype.name == wanted.dtype.name
         np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-14 if data.dtype == "float64" else 1e-6)
-    if name not in ("divide", "float_power", "nextafter", "arctan2", "hypot", "copysign", "logaddexp", "logaddexp2"):
+    if name in NARROW:
         for number, kind in ((300, "uint8"), (-1, "uint16"), (2**40, "int32")):
             for shape in ((2,), ()):
                 with pytest.raises(OverflowError, match=f"{number} is no {kind}"):

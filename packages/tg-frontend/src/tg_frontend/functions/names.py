@@ -85,6 +85,12 @@ _KINDS = ("bool", "uint", "int", "float", "complex")
 """In the order in which a dtype has more to say."""
 _OPERANDS = ("other", "x", "w", "input", "condition")
 """What arguments are called that may be tensors or numbers."""
+_TURNED = {
+    "lt": "gt", "less": "greater", "le": "ge", "less_equal": "greater_equal", "gt": "lt", "greater": "less",
+    "ge": "le", "greater_equal": "less_equal", "eq": "eq", "ne": "ne", "not_equal": "not_equal",
+    "maximum": "maximum", "minimum": "minimum", "fmax": "fmax", "fmin": "fmin",
+}  # fmt: skip
+"""Methods that take numbers beyond the dtype, and what they are with their operands exchanged."""
 _WITH_AXES = {
     "cumsum": "dim", "cumprod": "dim", "cummax": "dim", "cummin": "dim", "logcumsumexp": "dim", "flip": "dims",
     "transpose": "dim0 and dim1", "swapaxes": "dim0 and dim1", "swapdims": "dim0 and dim1",
@@ -267,6 +273,8 @@ def _of_method(name: str, known: str) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         if axes and len(args) + len(kwargs) < fewest:
             raise TypeError(f"{name}: {axes} {'are' if fewest == 3 or axes == 'dims' else 'is'} to be given")
+        if known in _TURNED and len(args) == 2 and _is_number(args[0]) and isinstance(args[1], Tensor):
+            return getattr(args[1], _TURNED[known])(args[0])
         if args and not isinstance(args[0], Tensor):
             if isinstance(args[0], _PLAIN) or is_arraylike(args[0]):
                 args = (_beside(args[0], (*args[1:], *kwargs.values()), name), *args[1:])
