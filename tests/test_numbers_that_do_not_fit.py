@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -16,10 +17,10 @@ HELD = Tensor([True, False], device="NUMPY")
 FIRST = Tensor([0], device="NUMPY")
 
 
-def _in_place(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def copied(x: Any, v: Any) -> Any:
+def _in_place(call: Callable[..., Any]) -> Callable[..., Any]:
+    def copied(x: Any, *values: Any) -> Any:
         out = x.clone()
-        call(out, v)
+        call(out, *values)
         return out
 
     return copied
@@ -65,6 +66,20 @@ PLACES: dict[str, Callable[[Any, Any], Any]] = {
     "a list at places": lambda x, v: _written([0])(x, [v]),
     "fill_diagonal_": lambda x, v: x.reshape(1, 2).clone().fill_diagonal_(v),
     "full": lambda x, v: Tensor.full((2,), v, dtype=x.dtype),
+    "full, of a tensor": lambda x, v: Tensor.full((2,), Tensor(v), dtype=x.dtype),
+    "full_like, of a tensor": lambda x, v: x.full_like(Tensor(v)),
+    "fill, of a tensor": lambda x, v: x.fill(Tensor(v)),
+    "new_full, of a tensor": lambda x, v: x.new_full((2,), Tensor(v)),
+    "numpy.put": _in_place(lambda x, v: np.put(x, [0], v)),
+    "numpy.put, by name": _in_place(lambda x, v: np.put(a=x, ind=[1], v=[v])),
+    "numpy.place": _in_place(lambda x, v: np.place(x, [True, False], [v])),
+    "numpy.putmask": _in_place(lambda x, v: np.putmask(x, [True, False], v)),
+    "numpy.copyto": _in_place(lambda x, v: np.copyto(x, v)),
+    "numpy.copyto, of a list": _in_place(lambda x, v: np.copyto(x, [v, 1])),
+    "numpy.fill_diagonal": lambda x, v: _in_place(lambda a: np.fill_diagonal(a, v))(x.reshape(1, 2)),
+    "numpy.put_along_axis": _in_place(lambda x, v: np.put_along_axis(x, np.array([0]), v, 0)),
+    "numpy.add.at": _in_place(lambda x, v: np.add.at(x, [0], v)),
+    "numpy.maximum.at": _in_place(lambda x, v: np.maximum.at(x, [0, 1], [1, v])),
     "Tensor": lambda x, v: Tensor(v, dtype=x.dtype),
     "Tensor of a list": lambda x, v: Tensor([v, 1], dtype=x.dtype),
     "asarray": lambda x, v: tg.asarray([[v]], dtype=x.dtype),
@@ -120,7 +135,11 @@ def test_a_number_that_does_not_fit_is_refused_or_right(name: str) -> None:
                 np.testing.assert_array_equal(found.numpy(), wanted, err_msg=f"{way} {number} beside {kind}")
 
 
-@pytest.mark.parametrize("name", PLACES)
+BY_CASTING = ("numpy.copyto", "numpy.copyto, of a list", "numpy.putmask")
+"""Where numpy's rules of casting refuse what is no number of Python."""
+
+
+@pytest.mark.parametrize("name", [name for name in PLACES if name not in BY_CASTING])
 def test_a_number_that_fits_is_taken(name: str) -> None:
     wanted = PLACES[name](Tensor([1, 2], dtype="int64", device="NUMPY"), 1).numpy()
     for kind, made in (("int8", int), ("uint8", np.int64), ("int16", np.uint16), ("uint64", np.array)):
@@ -221,11 +240,36 @@ def test_numpys_float64_is_a_float_of_python(name: str) -> None:
         assert _found(call, x, np.float64(2.5)) == _found(call, x, 2.5), kind
 
 
-@pytest.mark.parametrize("name", ["a list at a slice", "a list at places"])
-def test_lists_of_complex_numbers_are_not_written_to_others(name: str) -> None:
-    for kind in ("bool", "uint8", "int64", "float32"):
-        with pytest.raises(TypeError, match="complex|1j"):
-            PLACES[name](Tensor([1, 2], dtype=kind, device="NUMPY"), 1j)
+OF_COMPLEX = {name: PLACES[name] for name in ("a list at a slice", "a list at places", "numpy.put", "full_like")} | {
+    "Tensor of a list": lambda x, v: Tensor([2, v], dtype=x.dtype), "copy_": lambda x, v: x.copy_([v, 1]),
+    "full_like, of a tensor": lambda x, v: x.full_like(Tensor(v)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_COMPLEX)
+def test_complex_numbers_are_not_written_to_others(name: str) -> None:
+    for kind in ("uint8", "int64", "bfloat16", "float32", "fp8e4m3"):
+        with pytest.raises(TypeError, match=r"complex|1\.?j") as error:
+            OF_COMPLEX[name](Tensor([1, 2], dtype=kind, device="NUMPY"), 1j)
+        assert "truncate" not in str(error.value) and "iterable" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "bfloat16", "float32", "fp8e4m3", "float64"])
+def test_arrays_of_complex_numbers_lose_their_imaginary_parts_with_a_warning(kind: str) -> None:
+    with pytest.warns(np.exceptions.ComplexWarning):
+        found = Tensor(np.array([1j, 2.5]), dtype=kind)
+    assert found.tolist() == Tensor([0, 2.5]).cast(kind).tolist()
+    assert Tensor(np.array([1j, 0]), dtype="bool").tolist() == [True, False]
+
+
+@pytest.mark.parametrize("kind", INTEGERS[1:])
+def test_no_integers_are_filled_with_nan(kind: str) -> None:
+    x: Any = Tensor([1, 2], dtype=kind, device="NUMPY")
+    for nan in (math.nan, Tensor(math.nan), Tensor(0.0) / 0):
+        for call in (x.full_like, x.fill, lambda v: x.new_full((3,), v), lambda v: tg.full((2,), v, dtype=x.dtype)):
+            with pytest.raises(ValueError, match=f"NaN is no {kind}"):
+                call(nan)
+    assert x.full_like(Tensor(2.0)).tolist() == [2, 2] and x.full_like(Tensor(1)).dtype is x.dtype
 
 
 @pytest.mark.parametrize("factor", [0.5, np.float32(0.5), np.array(0.5)])

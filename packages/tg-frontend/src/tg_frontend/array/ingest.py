@@ -73,7 +73,12 @@ def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool)
         if found.kind == "complex":
             return _parts(values, shape, found, device)
         coerce.check_fits(values, found, "Tensor")
-        return transfer.upload(memoryview(transfer.pack(values, found)), found, shape, device)
+        try:
+            packed = transfer.pack(values, found)
+        except TypeError as error:
+            odd = next((value for value in values if isinstance(value, complex)), None)
+            raise TypeError(f"Tensor: {error if odd is None else f'{odd} is no {found.name}'}") from error
+        return transfer.upload(memoryview(packed), found, shape, device)
     if isinstance(data, (bytes, bytearray, memoryview)) or type(data).__name__ == "array":
         return _from_bytes(memoryview(data), device, dtype)
     if isinstance(data, os.PathLike):

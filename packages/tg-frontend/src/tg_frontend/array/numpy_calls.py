@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tg_dtype import interop
 
-from ..host import transfer
+from ..host import coerce, transfer
 from ..memory import disk
 from .base import Base
 from .lending import wants_gradient
@@ -73,6 +73,28 @@ def on_host(name: str, function: Callable[..., Any], args: Any, kwargs: Any, wri
     if wanting is not None and _is_smooth(found):
         raise RuntimeError(_lost(name, wanting, "what numpy computes on the host"))
     return call.tensors(found, beside)
+
+
+def check_written(name: str, target: Any, value: Any) -> None:
+    """Refuses numbers, also in lists, that are to be written into a tensor whose dtype has them not.
+
+    Args:
+      name: of the function.
+      target: what is written into.
+      value: what is written; arrays and tensors are cast, as those that are written by an index.
+
+    Raises:
+      OverflowError: if an integer dtype has no such number.
+      ValueError: if a NaN is to become an integer.
+    """
+    if not isinstance(target, Base) or target.dtype.kind not in ("int", "uint"):
+        return
+    value = transfer.number_of(value)
+    if isinstance(value, (list, tuple, range)):
+        value = transfer.flatten(value)[0]
+    elif not isinstance(value, (bool, int, float, complex)):
+        return
+    coerce.check_fits(value, target.dtype, name)
 
 
 def check_flow(name: str, found: Any, given: Iterable[Any], slopeless: Container[str]) -> None:

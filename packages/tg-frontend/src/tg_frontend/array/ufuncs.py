@@ -16,7 +16,7 @@ from ..host.coerce import to_dtype
 from ..host.transfer import number_of
 from .base import Base
 from .lending import wants_gradient
-from .numpy_calls import check_flow, on_host, tensors_of
+from .numpy_calls import check_flow, check_written, on_host, tensors_of
 from .operands import check_range, weak_dtype
 
 TYPE_CHECKING = False
@@ -146,6 +146,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
 
     Raises:
       RuntimeError: if a gradient is required that would not flow: through numpy, or to what is written into.
+      OverflowError: if a number is given that the dtype has not of the result, or of what ``at`` writes into.
     """
     name = ufunc.__name__
     outs = kwargs.get("out", ())
@@ -160,4 +161,6 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
         if found is not NotImplemented and _stored(found, outs):
             return outs[0]
     written = inputs[:1] if method == "at" else outs
+    if method == "at":
+        check_written(f"{name}.at", inputs[0], inputs[2] if len(inputs) > 2 else 0)
     return on_host(name, getattr(ufunc, method), inputs, kwargs, written, tensors[0])

@@ -112,7 +112,7 @@ def dtype_of(values: ConstType | complex | Iterable[ConstType | complex]) -> DTy
     raise OverflowError(f"{wrong} is no int64 ({low} to {high}); give a dtype")
 
 
-def check_fits(values: ConstType | Iterable[ConstType], dtype: DType, what: str) -> None:
+def check_fits(values: ConstType | complex | Iterable[ConstType | complex], dtype: DType, what: str) -> None:
     """Python numbers that are about to become elements of a dtype.
 
     Raises:
@@ -122,7 +122,7 @@ def check_fits(values: ConstType | Iterable[ConstType], dtype: DType, what: str)
     """
     if dtype.kind not in ("int", "uint"):
         return
-    numbers: Any = (values,) if isinstance(values, (bool, int, float)) else values
+    numbers: Any = (values,) if isinstance(values, (bool, int, float, complex)) else values
     low, high = dtypes.min(dtype), dtypes.max(dtype)
     if set(map(type, numbers)) <= {int, bool} and numbers and low <= min(numbers) and max(numbers) <= high:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from tg_dtype import ConstType, DType, float_format, interop, to_bits, truncate
+from tg_dtype import ConstType, DType, float_format, interop, part_dtype, to_bits, truncate
 from tg_lazy import LazyBuffer, Storage
 from tg_lazy.ops import MEMORY
 from tg_lazy.trackers import writes_once
@@ -160,6 +160,9 @@ def from_array(array: NDArray[Any], dtype: DType | None) -> tuple[memoryview, DT
     source = interop.from_numpy_name(array.dtype.name)
     shape = array.shape
     array = np.ascontiguousarray(array)
+    if source.kind == "complex" and dtype is not None and dtype.kind not in ("bool", "complex"):
+        source = part_dtype(source)
+        array = array.astype(source.name)  # numpy warns that the imaginary parts are lost
     if dtype is not None and dtype is not source:
         name = interop.to_numpy_name(dtype)
         if name is not None and not (source.kind == "float" and dtype.kind != "float"):

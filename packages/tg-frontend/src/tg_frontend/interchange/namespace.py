@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ..array.array import A
-from ..array.numpy_calls import on_host
+from ..array.numpy_calls import check_written, on_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +40,11 @@ def __array_namespace__(x: A, /, *, api_version: str | None = None) -> ModuleTyp
     return sys.modules[_PROVIDED[newest]]
 
 
-WRITERS = {"copyto": "dst", "fill_diagonal": "a", "place": "arr", "put": "a", "put_along_axis": "arr", "putmask": "a"}
-"""Functions of numpy that write into their first argument, with its name."""
+WRITERS = {
+    "copyto": ("dst", 1, "src"), "fill_diagonal": ("a", 1, "val"), "place": ("arr", 2, "vals"),
+    "put": ("a", 2, "v"), "put_along_axis": ("arr", 2, "values"), "putmask": ("a", 2, "values"),
+}  # fmt: skip
+"""Functions of numpy that write into their first argument: its name, and place and name of what they write."""
 
 
 def __array_function__(x: A, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -51,6 +54,7 @@ def __array_function__(x: A, func: Any, types: Any, args: Any, kwargs: dict[str,
 
     Raises:
       RuntimeError: if a tensor requires a gradient, which such a function would lose.
+      OverflowError: if a number, or one in a list, is to be written that the dtype has not; arrays are cast, and wrap.
       TypeError: if a function would write into a tensor that is neither ``out`` nor the first argument of ``np.put``,
         ``np.place``, ``np.putmask``, ``np.put_along_axis``, ``np.copyto`` or ``np.fill_diagonal``.
     """
@@ -58,6 +62,10 @@ def __array_function__(x: A, func: Any, types: Any, args: Any, kwargs: dict[str,
         found = handler(f"{func.__module__}.{func.__name__}", args, kwargs)
         if found is not NotImplemented:
             return found
-    first = WRITERS.get(func.__name__)
-    written = kwargs.get("out") if first is None else args[0] if args else kwargs.get(first)
+    if func.__name__ in WRITERS:
+        first, place, name = WRITERS[func.__name__]
+        written = args[0] if args else kwargs.get(first)
+        check_written(func.__name__, written, args[place] if place < len(args) else kwargs.get(name))
+    else:
+        written = kwargs.get("out")
     return on_host(func.__name__, func, args, kwargs, written, x)

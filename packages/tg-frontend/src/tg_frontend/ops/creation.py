@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tg_dtype import ConstType, DType, dtypes
+from tg_dtype import ConstType, DType, can_safe_cast, dtypes
 from tg_lazy import LazyBuffer
 from tg_shape import Expr, prod, sint
 
@@ -81,10 +81,12 @@ def full(
     """One value everywhere; a number takes no memory until it is assigned to or made contiguous.
 
     Args:
-      fill_value: a number, or a tensor of shape (), from which no gradient flows.
+      fill_value: a number, or a tensor of shape (), from which no gradient flows. It is computed where an integer
+        dtype may not have it.
 
     Raises:
-      ValueError: if a size is negative, or the value has axes.
+      ValueError: if a size is negative, the value has axes, or a NaN is to become an integer.
+      OverflowError: if the dtype has no such integer.
       TypeError: if the value is no number.
 
     Example:
@@ -102,7 +104,10 @@ def full(
     if isinstance(fill_value, Array):
         if fill_value.shape != ():
             raise ValueError(f"full: the value is one number, got a tensor of shape {fill_value.shape}")
-        one: A = fill_value if dtype is None else cast(fill_value, to_dtype(dtype))  # type: ignore[assignment]
+        wanted = fill_value.dtype if dtype is None else to_dtype(dtype)
+        if wanted.kind in ("int", "uint") and not can_safe_cast(fill_value.dtype, wanted):
+            return full(cls, sizes, fill_value.item(), device, wanted, requires_grad)
+        one: A = cast(fill_value, wanted)  # type: ignore[assignment]
         copies = stretch(to(one, placed(device)).reshape((1,) * len(sizes)), sizes).contiguous()
         return as_leaf(copies, requires_grad)
     if transfer.is_array(fill_value) and getattr(fill_value, "ndim", 1) == 0:

@@ -30,7 +30,7 @@ def fill(x: A, value: ConstType) -> A:
 
 
 def fill_(x: A, value: Any) -> A:
-    """Fills this tensor with a value. Returns it. To a value that is a tensor, a gradient flows.
+    """Fills this tensor with a value. Returns it. A value that is a tensor is cast, and a gradient flows to it.
 
     Example:
       >>> from tg_frontend import Tensor
