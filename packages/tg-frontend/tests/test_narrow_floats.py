@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import tg_frontend.nn.functional as F
 from tg_dtype import DType, dtypes
-from tg_frontend import Tensor, linalg
+from tg_frontend import Tensor, functions, linalg
 from tg_frontend.functions import nanstd
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -62,6 +63,46 @@ ELEMENTS = """
     sigmoid reciprocal square deg2rad rad2deg sinc i0 lgamma digamma logit softplus gelu silu mish elu selu celu
     hardswish hardsigmoid softsign logsigmoid tanhshrink erfinv
     """.split()
+
+
+OF_SEVERAL: dict[str, Callable[..., Any]] = {
+    **{name: partial(lambda name, x, *_: getattr(x, name)(1), name) for name in
+       """sum mean prod std var softmax log_softmax softmin logsumexp logcumsumexp cumsum cumprod nansum nanmean
+       norm""".split()},
+    **{name: partial(lambda name, x, y, *_: getattr(x, name)(y), name) for name in
+       "logaddexp logaddexp2 hypot atan2 matmul cdist cosine_similarity mse_loss smooth_l1_loss".split()},
+    "xlogy": lambda x, y, z: x.xlogy(y.abs()), "lerp": lambda x, y, z: x.lerp(y, 0.3),
+    "lerp by elements": lambda x, y, z: x.lerp(y, z), "addcmul": lambda x, y, z: x.addcmul(y, z, value=0.7),
+    "addcdiv": lambda x, y, z: x.addcdiv(y, z, value=0.7), "cov": lambda x, y, z: x.cov(),
+    "weighted cov": lambda x, y, z: x.cov(aweights=z[0].abs()), "corrcoef": lambda x, y, z: x.corrcoef(),
+    "average": lambda x, y, z: functions.average(x, 1, z.abs()), "pdist": lambda x, y, z: x.pdist(),
+    "polyval": lambda x, y, z: functions.polyval(x[0, :5], y), "nanvar": lambda x, y, z: functions.nanvar(x, axis=1),
+    "trapezoid": lambda x, y, z: x.trapezoid(), "trapezoid at": lambda x, y, z: x.trapezoid(y),
+    "cumulative_trapezoid": lambda x, y, z: x.cumulative_trapezoid(y),
+    "convolve": lambda x, y, z: functions.convolve(x[0], y[0, :7]),
+    "matrix_norm": lambda x, y, z: linalg.matrix_norm(x),
+    "correlate": lambda x, y, z: functions.correlate(x[0], y[0, :7], "same"),
+    "cross_entropy": lambda x, y, z: F.cross_entropy(x, y.softmax(1)), "kl_div": lambda x, y, z: F.kl_div(x, y.abs()),
+    "log_softmax of all": lambda x, y, z: F.log_softmax(x.flatten(), 0),
+}  # fmt: skip
+ROUNDED_TWICE = ("cross_entropy", "kl_div", "mse_loss", "smooth_l1_loss", "pdist", "cdist")
+"""What is made of several functions, each of which rounds."""
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("name", OF_SEVERAL)
+def test_functions_of_several_elements_are_rounded_once(name: str, dtype: DType, seed: int) -> None:
+    rng, digits = np.random.default_rng(seed), 10 if dtype is dtypes.float16 else 7
+    shape = 4, int(rng.integers(11, 60))
+    drawn = [Tensor(rng.standard_normal(shape) * rng.uniform(0.3, 3), device="NUMPY").cast(dtype) for _ in range(3)]
+    found = OF_SEVERAL[name](drawn[0], drawn[1].T if name == "matmul" else drawn[1], drawn[2])
+    assert found.dtype is dtype
+    wide = [x.cast(dtypes.float64) for x in drawn]
+    want = OF_SEVERAL[name](wide[0], wide[1].T if name == "matmul" else wide[1], wide[2]).numpy()
+    last = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(want), 2.0**-14))) - digits)
+    off = (np.abs(found.cast(dtypes.float64).numpy() - want) / last)[np.abs(want) < 6e4]
+    assert np.nanmax(off, initial=0) <= (4 if name in ROUNDED_TWICE else 0.6), shape
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

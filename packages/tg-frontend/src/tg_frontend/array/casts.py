@@ -155,10 +155,16 @@ def negatable(x: B) -> B:
     return cast(x, dtypes.float64) if x.dtype.itemsize >= 4 else floating(x)
 
 
-def wide(x: B, compute: Callable[[B], B]) -> B:
-    """What ``compute`` makes of these floats, in 32 bits at least and rounded once."""
+def wide(x: B, compute: Callable[..., B], *others: Any) -> B:
+    """What ``compute`` makes of these floats, and of others of their dtype, in 32 bits at least and rounded once.
+
+    Whatever else is among the others is handed on as it is.
+    """
     x = floating(x)
-    return compute(x) if x.dtype.itemsize >= 4 else cast(compute(cast(x, dtypes.float32)), x.dtype)
+    if x.dtype.itemsize >= 4:
+        return compute(x, *others)
+    rest = [cast(v, dtypes.float32) if isinstance(v, Base) and v.dtype is x.dtype else v for v in others]
+    return cast(compute(cast(x, dtypes.float32), *rest), x.dtype)
 
 
 # Named like Python's types, so that nothing below may be annotated with those.

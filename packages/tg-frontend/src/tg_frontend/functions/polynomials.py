@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..array.casts import floating
+from ..array.casts import floating, wide
 from ..linalg import eigvals, lstsq, vander
 from ..tensor import Tensor
 from .editing import trim_zeros
@@ -43,9 +43,13 @@ def polyval(p: Tensor, x: Tensor) -> Tensor:
     """
     row = _row(p, "polyval")
     kind = promote_types(row.dtype, x.dtype) if len(row) else x.dtype  # a single factor would not decide over x
-    x = x.cast(kind)
+    x, row = x.cast(kind), row.cast(kind)
+    return wide(x, _horner, row) if kind.kind == "float" else _horner(x, row)
+
+
+def _horner(x: Tensor, row: Tensor) -> Tensor:
     out = x.zeros_like()
-    for factor in row.cast(kind):
+    for factor in row:
         out = out * x + factor
     return out
 

@@ -6,7 +6,7 @@ import math
 
 from tg_dtype import dtypes
 
-from ..array.casts import floating
+from ..array.casts import floating, wide
 from ..array.writing import fitting
 from ..tensor import Tensor
 
@@ -269,11 +269,18 @@ def _convolved(a: Tensor, v: Tensor, mode: str, what: str) -> Tensor:
         raise ValueError(f"{what}: there are 'full', 'same' and 'valid', got {mode!r}")
     n, m = a._ints()[0], v._ints()[0]
     kind = a.result_type(v)
-    a, v, ends = a.cast(kind), v.flip(0).cast(kind), ((m - 1, m - 1),)
+    a, v = a.cast(kind), v.flip(0).cast(kind)
     if mode == "valid":
         return a.unfold(0, m, 1) @ v
-    there = Tensor.ones(n, dtype=dtypes.bool, device=a.device).pad(ends).unfold(0, m, 1)  # (n + m - 1, m)
-    full = there.where(a.pad(ends).unfold(0, m, 1) * v, 0).sum(-1, dtype=kind)
+    full = wide(a, _slid, v) if kind.kind == "float" else _slid(a, v)
     if mode == "full":
         return full
     return full[(m - 1) // 2 : (m - 1) // 2 + n]
+
+
+def _slid(a: Tensor, v: Tensor) -> Tensor:
+    """Sums of products with a row, at every place at which the two meet."""
+    n, m = a._ints()[0], v._ints()[0]
+    ends = ((m - 1, m - 1),)
+    there = Tensor.ones(n, dtype=dtypes.bool, device=a.device).pad(ends).unfold(0, m, 1)  # (n + m - 1, m)
+    return there.where(a.pad(ends).unfold(0, m, 1) * v, 0).sum(-1, dtype=a.dtype)

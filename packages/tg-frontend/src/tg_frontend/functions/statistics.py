@@ -117,6 +117,10 @@ def average(
         each = each.permute(*sorted(range(len(order)), key=order.__getitem__))
         each = each.reshape([n if i in order else 1 for i, n in enumerate(x.shape)]).expand(*x.shape)
     total = each.sum(axis, keepdim)
+    kind = x.result_type(each)
+    if kind.kind == "float":
+        mean = wide(x.cast(kind), lambda x, w: (x * w).sum(axis, keepdim) / w.sum(axis, keepdim), each.cast(kind))
+        return (mean, total) if returned else mean
     products = x.cast(sum_dtype(x.dtype)) * each.cast(sum_dtype(each.dtype))  # those of narrow integers do not wrap
     mean = products.sum(axis, keepdim) / total
     return (mean, total) if returned else mean

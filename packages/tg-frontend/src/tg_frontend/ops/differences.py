@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..array.array import A
-from ..array.casts import floating
+from ..array.casts import floating, wide
 from ..array.computing import copied
 from ..array.joining import cat
 from ..array.movement import stretch
@@ -14,6 +14,7 @@ from .scan import cumsum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -85,6 +86,11 @@ def _strips(y: A, x: A | None, dx: Any, axis: int, what: str) -> A:
     return found
 
 
+def _wide_if_alike(y: A, x: A | None, compute: Callable[[A, A | None], A]) -> A:
+    """What is computed of values and positions, in 32 bits where the result is narrower."""
+    return wide(y, compute, x) if x is None or x.dtype is y.dtype else compute(y, x)
+
+
 def trapezoid(y: A, x: A | None = None, dx: float | None = None, axis: int = -1) -> A:
     """The area under straight lines between neighbours along an axis.
 
@@ -102,7 +108,7 @@ def trapezoid(y: A, x: A | None = None, dx: float | None = None, axis: int = -1)
       Tensor(4.5)
     """
     place = y._axis(axis, "trapezoid")
-    return _strips(y, x, dx, place, "trapezoid").sum(place)
+    return _wide_if_alike(y, x, lambda y, x: _strips(y, x, dx, place, "trapezoid").sum(place))
 
 
 def cumulative_trapezoid(y: A, x: A | None = None, dx: float | None = None, axis: int = -1) -> A:
@@ -118,4 +124,4 @@ def cumulative_trapezoid(y: A, x: A | None = None, dx: float | None = None, axis
       Tensor([1.5, 4.5])
     """
     place = y._axis(axis, "cumulative_trapezoid")
-    return cumsum(_strips(y, x, dx, place, "cumulative_trapezoid"), place)
+    return _wide_if_alike(y, x, lambda y, x: cumsum(_strips(y, x, dx, place, "cumulative_trapezoid"), place))

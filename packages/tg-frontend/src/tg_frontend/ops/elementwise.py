@@ -7,7 +7,7 @@ import math
 from tg_lazy import LazyBuffer, Ops
 
 from ..array.array import A, Array
-from ..array.casts import negatable
+from ..array.casts import negatable, wide
 from ..array.computing import copied
 from ..array.operands import NUMBERS, as_tensor, float_pair, is_beyond, together
 from ..autograd.functions import Step, splat
@@ -102,8 +102,14 @@ def lerp(x: A, end: Any, weight: Any) -> A:
       Tensor([ 1. , 12.5])
     """
     x, end, weight = together(x, end, weight, what="lerp")
-    x = negatable(x)
-    return x + (negatable(as_tensor(x, end, "lerp")) - x).mul(weight)
+    if x.dtype.kind == "float":
+        return wide(x, _lerp, end, weight)
+    return _lerp(negatable(x), negatable(as_tensor(x, end, "lerp")), weight)
+
+
+def _lerp(x: A, end: Any, weight: Any) -> A:
+    out: A = x + (end - x) * weight
+    return out
 
 
 def copysign(x: A, other: Any) -> A:
@@ -126,7 +132,12 @@ def logaddexp2(t: A, x: Any) -> A:
       >>> Tensor([0.0, 1000.0]).logaddexp2(Tensor([0.0, 1000.0])).tolist()
       [1.0, 1001.0]
     """
-    great, less = _ordered(*float_pair(t, x, "logaddexp2"))
+    a, b = float_pair(t, x, "logaddexp2")
+    return wide(a, _logaddexp2, b)
+
+
+def _logaddexp2(a: A, b: A) -> A:
+    great, less = _ordered(a, b)
     return great + log1p(exp2(less)) * (1 / math.log(2))
 
 
@@ -138,7 +149,12 @@ def logaddexp(t: A, x: Any) -> A:
       >>> Tensor([0.0, 1000.0]).logaddexp(Tensor([0.0, 1000.0])).round(4)
       Tensor([6.9309998e-01, 1.0006932e+03])
     """
-    great, less = _ordered(*float_pair(t, x, "logaddexp"))
+    a, b = float_pair(t, x, "logaddexp")
+    return wide(a, _logaddexp, b)
+
+
+def _logaddexp(a: A, b: A) -> A:
+    great, less = _ordered(a, b)
     return great + log1p(exp(less))
 
 

@@ -6,6 +6,7 @@ from tg_shape import prod
 
 from ..array.array import A
 from ..array.base import DTypeLike
+from ..array.casts import wide
 from ..array.operands import as_tensor, together
 from ..host.transfer import number_of
 from .axes import movedim
@@ -330,7 +331,14 @@ def addcmul(x: A, tensor1: Any, tensor2: Any, *, value: float = 1) -> A:
       Tensor([ 8.5, 14. ])
     """
     x, tensor1, tensor2 = together(x, tensor1, tensor2, what="addcmul")
-    product = as_tensor(x, tensor1, "addcmul") * tensor2
+    tensor1 = as_tensor(x, tensor1, "addcmul")
+    several = tensor1, tensor2, value
+    out: A = wide(x, _addcmul, *several) if x.dtype.kind == "float" else _addcmul(x, *several)
+    return out
+
+
+def _addcmul(x: A, tensor1: A, tensor2: Any, value: Any) -> A:
+    product = tensor1 * tensor2
     out: A = x + (product if value == 1 else product * value)
     return out
 
@@ -344,6 +352,13 @@ def addcdiv(x: A, tensor1: Any, tensor2: Any, *, value: float = 1) -> A:
       Tensor([2.5, 2.5])
     """
     x, tensor1, tensor2 = together(x, tensor1, tensor2, what="addcdiv")
-    quotient = as_tensor(x, tensor1, "addcdiv") / tensor2
+    tensor1 = as_tensor(x, tensor1, "addcdiv")
+    several = tensor1, tensor2, value
+    out: A = wide(x, _addcdiv, *several) if x.dtype.kind == "float" else _addcdiv(x, *several)
+    return out
+
+
+def _addcdiv(x: A, tensor1: A, tensor2: Any, value: Any) -> A:
+    quotient = tensor1 / tensor2
     out: A = x + (quotient if value == 1 else quotient * value)
     return out

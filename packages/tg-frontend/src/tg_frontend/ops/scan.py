@@ -13,7 +13,7 @@ from tg_shape import prod
 from ..array.array import A
 from ..array.axes import counter, iota
 from ..array.base import DTypeLike
-from ..array.casts import floating
+from ..array.casts import wide
 from ..array.movement import stretch
 from ..array.operands import alu
 from ..autograd.functions import Chosen, Function, Max, Prod, RunningProduct, Sum
@@ -133,6 +133,12 @@ def cumprod(x: A, axis: int, dtype: DTypeLike | None = None) -> A:
       Tensor([1, 2, 6], dtype=int64)
     """
     x = x.cast(sum_dtype(x.dtype) if dtype is None else dtype)
+    if x.dtype.kind == "float":
+        return wide(x, lambda x: _cumprod(x, axis))
+    return _cumprod(x, axis)
+
+
+def _cumprod(x: A, axis: int) -> A:
     place = x._axis(axis, "cumprod")
     products = _scanned(x.detach(), axis, "cumprod", _Kind(_applied(Prod), lambda a, b: a * b, 1))
     return x if x.ndim == 0 or x.numel() == 0 else x._apply(RunningProduct(place), products)
@@ -203,4 +209,4 @@ def logcumsumexp(x: A, axis: int = 0) -> A:
       Tensor([0.    , 0.6931, 1.0986])
     """
     sums = _Kind(lambda rows, last: logsumexp(rows, last), lambda a, b: logaddexp(a, b), -math.inf, _HEAVY_BLOCK)
-    return _scanned(floating(x), axis, "logcumsumexp", sums)
+    return wide(x, lambda x: _scanned(x, axis, "logcumsumexp", sums))

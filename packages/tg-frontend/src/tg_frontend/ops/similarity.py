@@ -134,6 +134,10 @@ def cosine_similarity(x: A, other: A, dim: int = 1, eps: float = 1e-8) -> A:
     """
     a, b = pair(x, other, "cosine_similarity")
     axis = a._axis(dim, "cosine_similarity")
+    return wide(a, lambda a, b: _cosine(a, b, axis, eps), b)
+
+
+def _cosine(a: A, b: A, axis: int, eps: float) -> A:
     one, two = (norm_along(t, 2, axis, keepdim=True).maximum(eps) for t in (a, b))
     product: A = (a / one) * (b / two)
     return product.sum(axis)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..array.array import A
 from ..array.axes import axes_of, kept
 from ..array.base import DTypeLike
-from ..array.casts import floating
+from ..array.casts import floating, wide
 from ..array.computing import copied
 from ..autograd.functions import Max
 from .elementary import exp, log
@@ -40,8 +40,12 @@ def softmax(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
       Tensor([0.09  , 0.2447, 0.6652])
     """
     floats, place = _softmax_axis(x if dtype is None else x.cast(dtype), axis, "softmax")
-    powers = exp(_shifted(floats, place)[0])
-    return (powers * powers.sum(place, keepdim=True).reciprocal()).reshape(x.shape)
+    return wide(floats, lambda floats: _softmax(floats, place)).reshape(x.shape)
+
+
+def _softmax(x: A, axis: int) -> A:
+    powers = exp(_shifted(x, axis)[0])
+    return powers * powers.sum(axis, keepdim=True).reciprocal()
 
 
 def log_softmax(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
@@ -56,8 +60,12 @@ def log_softmax(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
       Tensor([-2.4076, -1.4076, -0.4076])
     """
     floats, place = _softmax_axis(x if dtype is None else x.cast(dtype), axis, "log_softmax")
-    shifted = _shifted(floats, place)[0]
-    return (shifted - log(exp(shifted).sum(place, keepdim=True))).reshape(x.shape)
+    return wide(floats, lambda floats: _log_softmax(floats, place)).reshape(x.shape)
+
+
+def _log_softmax(x: A, axis: int) -> A:
+    shifted = _shifted(x, axis)[0]
+    return shifted - log(exp(shifted).sum(axis, keepdim=True))
 
 
 def softmin(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
@@ -88,5 +96,9 @@ def logsumexp(x: A, axis: int | Sequence[int] | None = None, keepdim: bool = Fal
         return out.reshape((1,) * x.ndim) if keepdim else out
     if not axes:
         return copied(floating(x))
-    shifted, highest = _shifted(floating(x), *axes)
-    return kept(log(exp(shifted).sum(axes, keepdim=True)) + highest, axes, keepdim)
+    return kept(wide(x, lambda x: _logsumexp(x, axes)), axes, keepdim)
+
+
+def _logsumexp(x: A, axes: tuple[int, ...]) -> A:
+    shifted, highest = _shifted(x, *axes)
+    return log(exp(shifted).sum(axes, keepdim=True)) + highest

@@ -49,6 +49,10 @@ def hypot(x: A, other: Any) -> A:
       Tensor([5.])
     """
     a, b = float_pair(x, other, "hypot")
+    return wide(a, _hypot, b)
+
+
+def _hypot(a: A, b: A) -> A:
     # The result does not depend on the scale, so nothing is differentiated at its kinks.
     great = a.abs().maximum(b.abs()).detach()
     nothing, infinite = great.eq(0), isinf(a) | isinf(b)
@@ -105,6 +109,10 @@ def xlogy(x: A, other: Any) -> A:
       Tensor([0., 0.])
     """
     a, b = float_pair(x, other, "xlogy")
+    return wide(a, _xlogy, b)
+
+
+def _xlogy(a: A, b: A) -> A:
     nothing = a.eq(0) & ((b <= 0) | isinf(b))
     return nothing.where(0, a * log(nothing.where(1, b)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tg_dtype import sum_acc_dtype
+from tg_dtype import least_upper_float, sum_acc_dtype
 
 from ..array.array import A, Array
 from ..array.axes import axes_of, kept
@@ -13,6 +13,7 @@ from ..array.counted import only
 from ..array.operands import common_dtype
 from ..array.reduction import count_along
 from ..autograd.functions import Sum
+from ..host.coerce import to_dtype
 from .diagonal import diagonal
 from .elementary import sqrt
 from .elementwise import clip
@@ -166,6 +167,8 @@ def cov(
             raise ValueError(f"cov: {rows.shape[1]} observations of some variables, {more.shape[1]} of others")
         rows = rows.cat(more)
     correction = int(not bias) if correction is None else correction
+    kind = rows.dtype if aweights is None else common_dtype(rows, aweights)
+    rows = rows.cast(sum_acc_dtype(kind))
     if fweights is not None and fweights.dtype.kind not in ("int", "uint"):
         raise TypeError(f"cov: fweights are integers, got a tensor of {fweights.dtype.name}")
     frequency, importance = (_weights(rows, w, "cov") for w in (fweights, aweights))
@@ -175,7 +178,6 @@ def cov(
         product = matmul(apart, apart.T)
         out = product / (max(0, count - correction) if isinstance(count, int) else count - correction)
     else:
-        rows = rows if importance is None else rows.cast(common_dtype(rows, importance))
         weights = weights.cast(rows.dtype)
         total = weights.sum()
         apart = rows - (rows * weights).sum(1, keepdim=True) / total
@@ -183,7 +185,7 @@ def cov(
         out = matmul(apart * weights, apart.T) / (total - taken * correction).maximum(0)
         for given in (frequency, importance):
             out = out if given is None else given.lt(0).any().where(math.nan, out)
-    return out.reshape(()) if rows.shape[0] == 1 else out
+    return (out.reshape(()) if rows.shape[0] == 1 else out).cast(kind)
 
 
 def _variables(x: A, rowvar: bool, dtype: DTypeLike | None) -> A:
@@ -211,8 +213,9 @@ def corrcoef(x: A, y: A | None = None, rowvar: bool = True, *, dtype: DTypeLike 
       >>> Tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]).corrcoef().round(4).tolist()
       [[1.0, -1.0], [-1.0, 1.0]]
     """
-    found = cov(x, y=y, rowvar=rowvar, dtype=dtype)
+    kind = least_upper_float(x.dtype if y is None else common_dtype(x, y)) if dtype is None else to_dtype(dtype)
+    found = cov(x, y=y, rowvar=rowvar, dtype=sum_acc_dtype(kind))
     if found.ndim == 0:
-        return found / found
+        return (found / found).cast(kind)
     deviation = sqrt(diagonal(found))
-    return clip(found / deviation.unsqueeze(1) / deviation, -1, 1)
+    return clip(found / deviation.unsqueeze(1) / deviation, -1, 1).cast(kind)
