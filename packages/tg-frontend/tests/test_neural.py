@@ -74,6 +74,31 @@ def test_attention(backend: str) -> None:
     np.testing.assert_allclose(half.numpy(), attention(q, k, v), atol=5e-3)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_attention_in_halves_adds_up_in_floats(seed: int) -> None:
+    """Sums of weights that are not divided yet are more than halves hold, where means of values are not."""
+    rng = np.random.default_rng(seed)
+    rows, keys, width = (int(n) for n in rng.integers((64, 1024, 3), (80, 1300, 9)))
+    q, k = (np.zeros((2, n, width), np.float16) for n in (rows, keys))  # all weigh the same
+    v = np.where(rng.random((2, keys, width)) < 0.9, 60000, 40000).astype(np.float16)
+    got = Tensor(q).scaled_dot_product_attention(Tensor(k), Tensor(v)).numpy()
+    want = np.broadcast_to(v.astype(np.float64).mean(1, keepdims=True), got.shape)
+    np.testing.assert_allclose(got.astype(np.float64), want, rtol=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_attention_of_long_rows_that_see_nothing(seed: int) -> None:
+    """A row without a key is NaN, also where it is divided by its sum last."""
+    rng = np.random.default_rng(seed)
+    rows, keys = (int(n) for n in rng.integers((64, 1024), (80, 1300)))
+    q, k, v = (rng.standard_normal((n, 5)).astype(np.float32) for n in (rows, keys, keys))
+    mask = rng.random((rows, keys)) < 0.5
+    mask[0], mask[1:, 0] = False, True
+    got = Tensor(q).scaled_dot_product_attention(Tensor(k), Tensor(v), Tensor(mask)).numpy()
+    assert np.isnan(got[0]).all()
+    np.testing.assert_allclose(got[1:], attention(q[1:], k, v, mask[1:]), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(511, 511), (512, 512), (521, 521), (1021, 257), (513, 1031), (577, 1)])
 def test_causal_attention_of_many_rows(rows: int, columns: int) -> None:
     """Which is computed in runs of rows: as a mask over all of it, forward and backward."""

@@ -37,6 +37,19 @@ def attention(q: LazyBuffer, k: LazyBuffer, v: LazyBuffer) -> LazyBuffer:
     return wide.alu(Ops.MUL, v.permute((0, 2, 1)).reshape((b, 1, d, m)).expand(out)).reduce(Ops.ADD, (3,))
 
 
+def unnormalised(q: LazyBuffer, k: LazyBuffer, v: LazyBuffer) -> tuple[LazyBuffer, LazyBuffer]:
+    """Attention that divides by the sums last, and the sums: two kernels read the exponentials."""
+    (b, n, d), m = q.shape, k.shape[1]
+    full, out = (b, n, m, d), (b, n, d, m)
+    s = q.reshape((b, n, 1, d)).expand(full).alu(Ops.MUL, k.reshape((b, 1, m, d)).expand(full)).reduce(Ops.ADD, (3,))
+    s = s.reshape((b, n, m))
+    e = s.alu(Ops.SUB, s.reduce(Ops.MAX, (2,)).expand(s.shape)).alu(Ops.EXP2)
+    wide = e.reshape((b, n, 1, m)).expand(out)
+    mixed = wide.alu(Ops.MUL, v.permute((0, 2, 1)).reshape((b, 1, d, m)).expand(out)).reduce(Ops.ADD, (3,))
+    total = e.reduce(Ops.ADD, (2,))
+    return total.alu(Ops.RECIP).expand((b, n, d)).alu(Ops.MUL, mixed.reshape((b, n, d))), total
+
+
 def np_attention(q: Array, k: Array, v: Array) -> Array:
     s = q @ k.transpose(0, 2, 1)
     e = np.exp2(s - s.max(-1, keepdims=True))
@@ -66,6 +79,31 @@ def test_attention_is_one_kernel(machine: Any) -> None:
     (item,) = machine.run(out)
     assert [arg.internal for arg in item.ast.arg] == [False] * 4 + [True] * 2
     assert len(item.bufs) == 4
+    np.testing.assert_allclose(
+        machine.memory[out.base.storage].reshape(2, 64, 4), np_attention(q, k, v), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_another_kernel_makes_of_an_intermediate_comes_along(machine: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    b, n, m, d = int(rng.integers(1, 4)), *(int(size) for size in rng.integers(48, 99, 2)), int(rng.integers(4, 6))
+    q, k, v = (rng.standard_normal(shape).astype(np.float32) for shape in ((b, n, d), (b, m, d), (b, m, d)))
+    out, _ = unnormalised(*(machine.buffer(x) for x in (q, k, v)))
+    (item,) = machine.run(out)
+    assert [arg.internal for arg in item.ast.arg] == [False] * 4 + [True] * 3
+    np.testing.assert_allclose(
+        machine.memory[out.base.storage].reshape(b, n, d), np_attention(q, k, v), rtol=1e-4, atol=1e-5)
+
+
+def test_what_comes_along_is_nobody_elses(machine: Any) -> None:
+    """The sums are wanted, too: a kernel hands them and the exponentials to nobody in secret."""
+    q, k, v = data(2, 64, 4), data(2, 96, 4), data(2, 96, 4)
+    out, total = unnormalised(*(machine.buffer(x) for x in (q, k, v)))
+    items = machine.run(out, total)
+    assert all(not arg.internal or arg.size > 2 * 64 for item in items for arg in item.ast.arg)
+    s = q @ k.transpose(0, 2, 1)
+    sums = np.exp2(s - s.max(-1, keepdims=True)).sum(-1)
+    np.testing.assert_allclose(machine.memory[total.base.storage].reshape(2, 64), sums, rtol=1e-4)
     np.testing.assert_allclose(
         machine.memory[out.base.storage].reshape(2, 64, 4), np_attention(q, k, v), rtol=1e-4, atol=1e-5)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def _shifted(x: A, *axes: int) -> tuple[A, A]:
+def below_maximum(x: A, *axes: int) -> tuple[A, A]:
     """This tensor less its maximum along axes, and the maximum; no gradient flows through the maximum."""
     highest = x.detach()._apply(Max(axes))
     highest = isinf(highest).where(0, highest)
@@ -44,7 +44,7 @@ def softmax(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
 
 
 def _softmax(x: A, axis: int) -> A:
-    powers = exp(_shifted(x, axis)[0])
+    powers = exp(below_maximum(x, axis)[0])
     return powers * powers.sum(axis, keepdim=True).reciprocal()
 
 
@@ -64,7 +64,7 @@ def log_softmax(x: A, axis: int = -1, dtype: DTypeLike | None = None) -> A:
 
 
 def _log_softmax(x: A, axis: int) -> A:
-    shifted = _shifted(x, axis)[0]
+    shifted = below_maximum(x, axis)[0]
     return shifted - log(exp(shifted).sum(axis, keepdim=True))
 
 
@@ -100,5 +100,5 @@ def logsumexp(x: A, axis: int | Sequence[int] | None = None, keepdim: bool = Fal
 
 
 def _logsumexp(x: A, axes: tuple[int, ...]) -> A:
-    shifted, highest = _shifted(x, *axes)
+    shifted, highest = below_maximum(x, *axes)
     return log(exp(shifted).sum(axes, keepdim=True)) + highest

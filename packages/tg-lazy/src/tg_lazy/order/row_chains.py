@@ -2,8 +2,9 @@
 
 An intermediate that one kernel makes and one other kernel reads goes to memory only because no kernel could hold all
 of it. Where both walk its rows alike, a kernel that works on a block of rows at a time needs to hold no more than the
-block: the intermediate becomes an *internal* buffer of the joint kernel (see :mod:`tg_lazy.ast`). Attention is the case
-in point: scores, softmax and weighted sum, with memory linear in the sequence.
+block: the intermediate becomes an *internal* buffer of the joint kernel (see :mod:`tg_lazy.ast`). What else reads the
+intermediate comes along where the other kernel alone reads what it makes. Attention is the case in point: scores,
+exponentials, their sums and a weighted sum, with memory linear in the sequence.
 
 It pays where the intermediate is large and outweighs what the kernels read besides, which they read again for every
 block.
@@ -37,12 +38,21 @@ def chains(ordering: Ordering, chosen: Set[Node]) -> list[list[Step]]:
             maker = ordering.maker.get(node)
             if maker is None or node not in chosen or maker.roots != [node] or not _plain(maker):
                 continue
-            run = [*runs[maker], step]
-            if list(ordering.after[maker]) == [step] and _pays(node, run, limits) and _may_wait(run):
-                del runs[maker]
+            between = [other for other in ordering.after[maker] if other is not step]
+            if step not in ordering.after[maker] or not all(_between(b, step, ordering, chosen) for b in between):
+                continue
+            run = [*runs[maker], *sorted(between, key=lambda other: other.position), step]
+            if all(runs.get(b) == [b] for b in between) and _pays(node, run, limits) and _may_wait(run):
+                for other in (maker, *between):
+                    del runs[other]
                 runs[step] = run
                 break
     return list(runs.values())
+
+
+def _between(other: Step, step: Step, ordering: Ordering, chosen: Set[Node]) -> bool:
+    """Whether ``other`` makes something that nobody but ``step`` reads, such as the sum of an intermediate's rows."""
+    return _plain(other) and other.roots[0] in chosen and list(ordering.after[other]) == [step]
 
 
 def _plain(step: Step) -> bool:
