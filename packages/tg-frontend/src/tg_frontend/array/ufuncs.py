@@ -36,11 +36,19 @@ _NAMES = {
     "fabs": "abs",
 }  # fmt: skip
 """Methods by numpy's names, where theirs are others."""
-_KINDS = {
-    "fabs": ("float",), "heaviside": ("float",), "rint": ("float",), "reciprocal": ("float", "complex"),
+_REAL = ("bool", "int", "uint", "float")
+_KINDS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys("fabs heaviside rint frexp".split(), ("float",)), "reciprocal": ("float", "complex"),
+    **dict.fromkeys("less less_equal greater greater_equal maximum minimum fmax fmin sign".split(), _REAL),
     "conjugate": ("int", "uint", "float", "complex"),
 }  # fmt: skip
 """Kinds of numbers for which a method does what numpy does; of integers numpy often gives floats, or the reverse."""
+_ONE_OF: dict[str, tuple[str, ...]] = {
+    "nextafter": ("float",), "power": ("int", "uint", "float", "complex"),
+    **dict.fromkeys("left_shift right_shift".split(), ("int", "uint")),
+    **dict.fromkeys("floor_divide remainder fmod divmod".split(), ("int", "uint", "float")),
+}  # fmt: skip
+"""Likewise, of which one at the least has to be among the operands."""
 _COMPARISONS = frozenset("equal not_equal less less_equal greater greater_equal".split())
 _SLOPELESS = frozenset("ceil copysign fix floor rint sign trunc".split())
 """Functions whose slope is zero wherever there is one."""
@@ -85,18 +93,26 @@ def _check_range(inputs: tuple[Any, ...], found: Any, what: str) -> None:
 
 def _call(name: str, inputs: list[Any]) -> Any:
     """The result of a function by the method of its name; NotImplemented where there is none."""
+    kinds = {x.dtype.kind for x in inputs if isinstance(x, Base)}
+    met = kinds | {type(x).__name__ for x in inputs if not isinstance(x, Base)}
+    if not kinds.issubset(_KINDS.get(name, kinds)) or met.isdisjoint(_ONE_OF.get(name, met)):
+        return NotImplemented
     known = _OPERATORS.get(name)
     if known is not None:
         left, right = inputs
         return known(left, right)
     if name not in _METHODS and name not in _NAMES:
         return NotImplemented
-    if name in _KINDS and any(isinstance(x, Base) and x.dtype.kind not in _KINDS[name] for x in inputs):
-        return NotImplemented
     first, *rest = inputs
+    if name == "sign":  # which is NaN of a NaN, and 0 in PyTorch
+        return _sign(first)
     if not isinstance(first, Base):  # a Python number
         first = type(rest[0])(first, device=rest[0].device, dtype=weak_dtype(rest[0].dtype, first))
     return getattr(first, _NAMES.get(name, name))(*rest)
+
+
+def _sign(x: Any) -> Any:
+    return x.isnan().where(x.detach(), x.sign()) if x.dtype.kind == "float" else x.sign()
 
 
 def _called(name: str, inputs: tuple[Any, ...], dtype: Any) -> Any:
@@ -119,7 +135,8 @@ def _known(name: str, method: str, inputs: tuple[Any, ...], kwargs: dict[str, An
     if not inputs or not isinstance(inputs[0], Base):
         return NotImplemented
     x: Any = inputs[0]
-    if method == "reduce" and name in _REDUCTIONS and not asked - {"axis", "keepdims"}:
+    ordered = x.dtype.kind in _KINDS.get(name, (x.dtype.kind,))
+    if method == "reduce" and name in _REDUCTIONS and ordered and not asked - {"axis", "keepdims"}:
         return getattr(x, _REDUCTIONS[name])(kwargs.get("axis", 0), bool(kwargs.get("keepdims", False)))
     if method == "accumulate" and name in _RUNNING and not asked - {"axis"}:
         return getattr(x, _RUNNING[name])(kwargs.get("axis", 0))

@@ -30,10 +30,10 @@ _STANDARD = {
 """Names of numpy whose functions are the standard's, with how many arguments mean the same by position."""
 _OTHERS = {"amax": "max", "amin": "min", "concatenate": "concat"}
 _METHODS = {
-    "diff": 5, "isin": 4, "rot90": 3, "diagonal": 4, "swapaxes": 3, "isclose": 5, "allclose": 5, "quantile": 3,
+    "isin": 4, "rot90": 3, "diagonal": 4, "swapaxes": 3, "isclose": 5, "allclose": 5, "quantile": 3,
     "nanquantile": 3,
     **dict.fromkeys(
-        "nansum nanmean kron outer inner cross diag hsplit vsplit dsplit dot vdot bincount trapezoid squeeze".split(), 2
+        "nansum nanmean kron inner cross diag hsplit vsplit dsplit dot vdot bincount trapezoid squeeze".split(), 2
     ),
     **dict.fromkeys(
         "nan_to_num trace fliplr flipud ravel unique corrcoef "
@@ -205,6 +205,22 @@ def _take(a: Any, indices: Any, axis: int | None = None) -> Any:
     return a.take(indices if isinstance(indices, Tensor) else Tensor(indices, device=a.device), axis)
 
 
+def _diff(a: Any, n: int = 1, axis: int = -1, **edges: Any) -> Any:
+    if a.dtype.kind != "float" and not all(isinstance(edge, Tensor) for edge in edges.values()):
+        return NotImplemented  # what numpy puts beside integers is int64
+    return a.diff(n, axis, **edges)
+
+
+def _outer(a: Any, b: Any) -> Any:
+    device = next(x.device for x in (a, b) if isinstance(x, Tensor))
+    first, second = ((x if isinstance(x, Tensor) else Tensor(x, device=device)).flatten() for x in (a, b))
+    return first.outer(second)
+
+
+def _imag(a: Any) -> Any:
+    return a.imag if a.is_complex() else a.zeros_like()
+
+
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     return linalg.norm(x, ord, axis, keepdims)
 
@@ -225,7 +241,7 @@ def _handlers() -> dict[str, Callable[..., Any]]:
     own |= {
         "where": _where, "clip": _clip, "round": _around, "around": _around, "take": _take, "transpose": _transpose,
         "linalg.norm": _norm, "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "real": lambda a: a.real,
-        "imag": lambda a: a.imag, "average": _average, "median": _median,
+        "imag": _imag, "average": _average, "median": _median, "diff": _diff, "outer": _outer,
     }  # fmt: skip
     found |= {f"numpy.{name}": _bound(function) for name, function in own.items()}
     return found | {"numpy.einsum": Tensor.einsum}
@@ -241,6 +257,8 @@ def numpy_function(name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         _KNOWN.update(_handlers())
     known = _KNOWN.get(name)
     asked = {key: value for key, value in kwargs.items() if not (key in _IGNORED and value in _IGNORED[key])}
+    if not _IGNORED.keys().isdisjoint(asked):
+        return NotImplemented
     if asked.keys() & {"where", "initial"}:
         known = _COUNTED.get(name)
     if known is None or "out" in asked:

@@ -44,7 +44,8 @@ def round(x: A, decimals: int = 0) -> A:
     rest = x.detach() - down.detach()
     half = down * 0.5
     even = half.floor().eq(half)
-    return ((rest > 0.5) | (rest.eq(0.5) & ~even)).where(down + 1, down)
+    up = (-1 - down).neg()  # -0.0, not 0.0, above -1
+    return ((rest > 0.5) | (rest.eq(0.5) & ~even)).where(up, down)
 
 
 def __round__(x: A, ndigits: int | None = None) -> A:
