@@ -165,6 +165,32 @@ def test_what_is_kept_out_of_memory_is_twice_what_is_read_for_it(machine: Any, w
     np.testing.assert_allclose(machine.memory[out.base.storage].reshape(want.shape), want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("first", "second", "width", "together"), [
+    (64, 128, 16, True), (64, 128, 17, False),  # two parts add up
+    (64, 64, 32, True), (64, 64, 33, False),  # one that is seen twice is there once
+    (0, 131, 16, True), (0, 131, 17, False),
+])  # fmt: skip
+def test_of_an_input_that_is_seen_in_part_the_part_counts(
+    machine: Any, first: int, second: int, width: int, together: bool
+) -> None:
+    """Some rows of many by some others: what is beside them is not read for this kernel."""
+    many, rows, full = (64 if first == second else 199), 64, (1, 64, 64, width)
+    x = data(1, many, width)
+    whole = machine.buffer(x)
+
+    def part(begin: int) -> LazyBuffer:
+        return whole if many == rows else whole.shrink(((0, 1), (begin, begin + rows), (0, width)))
+
+    left, right = part(first).reshape((1, rows, 1, width)), part(second).reshape((1, 1, rows, width))
+    s = left.expand(full).alu(Ops.MUL, right.expand(full)).reduce(Ops.ADD, (3,)).reshape((1, rows, rows))
+    out = s.alu(Ops.SUB, s.reduce(Ops.MAX, (2,)).expand(s.shape))
+    assert any_internal(machine.run(out)) == together
+    a, b = (x if many == rows else x[:, begin : begin + rows] for begin in (first, second))
+    want = a @ b.transpose(0, 2, 1)
+    want = want - want.max(-1, keepdims=True)
+    np.testing.assert_allclose(machine.memory[out.base.storage].reshape(want.shape), want, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_each_of_several_internal_buffers_is_walked_by_rows(turned: bool) -> None:
     rows, f32 = ShapeTracker.from_shape((64, 64)), dtypes.float32

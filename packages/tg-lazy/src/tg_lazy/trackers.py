@@ -68,6 +68,18 @@ def repeats(st: ShapeTracker, size: sint) -> bool:
     return not masked(st) and resolve(st.size > size, False)
 
 
+def most_shown(st: ShapeTracker) -> int:
+    """How many different elements ``st`` shows at the most.
+
+    >>> most_shown(ShapeTracker.from_shape((4, 6)).shrink(((1, 3), (0, 6))).reshape((2, 1, 6)).expand((2, 5, 6)))
+    12
+    """
+    return min(
+        max_size(tuple(dim for dim, stride in zip(view.shape, view.strides, strict=True) if stride != 0))
+        for view in st.views
+    )
+
+
 def injective(st: ShapeTracker) -> bool:
     """Whether ``st`` surely shows no element twice and no padding: a permutation, a part, a reversal."""
     if len(st.views) != 1 or masked(st):

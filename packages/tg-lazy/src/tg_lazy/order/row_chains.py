@@ -18,6 +18,7 @@ from ..cost import Limits, limits_of
 from ..fusion.step import Step
 from ..ops import Ops
 from ..subgraph.node import Node
+from ..trackers import most_shown
 from .order import Ordering
 
 
@@ -67,6 +68,25 @@ def _may_wait(run: list[Step]) -> bool:
 
 def _pays(node: Node, run: list[Step], limits: Limits) -> bool:
     """Whether keeping ``node`` out of memory saves more than reading the kernel's inputs once a block costs."""
+    return node.nbytes >= limits.row_bytes and node.nbytes >= 2 * _read_bytes(run)
+
+
+def _read_bytes(run: list[Step]) -> int:
+    """Bytes that the steps read of what none of them makes: of each node as much as they see of it.
+
+    A view may show a part only, such as the rows that one of several kernels is for, or the part of a cache that is
+    filled.
+    """
     made = {root for step in run for root in step.roots}
-    inputs = {n for step in run for n in step.inputs if n not in made}
-    return node.nbytes >= limits.row_bytes and node.nbytes >= 2 * sum(n.nbytes for n in inputs)
+    seen: dict[Node, int] = {}
+    for step in run:
+        stack, known = list(step.roots), set(step.roots)
+        while stack:
+            for source, st in stack.pop().srcs:
+                if source in step.inputs:
+                    if source not in made:
+                        seen[source] = seen.get(source, 0) + (source.size if st is None else most_shown(st))
+                elif source not in known:
+                    known.add(source)
+                    stack.append(source)
+    return sum(min(node.size, count) * node.dtype.itemsize for node, count in seen.items())
