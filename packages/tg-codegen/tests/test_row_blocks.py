@@ -24,7 +24,7 @@ from tg_codegen.search.cycles import cycles
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
-from tg_shape import ShapeTracker, upper
+from tg_shape import ShapeTracker, Variable, upper
 
 F32 = dtypes.float32
 ST = ShapeTracker.from_shape
@@ -275,3 +275,25 @@ def test_kept_halves_are_what_is_computed_twice() -> None:
         interpret(spec.uops, [a.data.cast("B") for a in (out, x)], {})
         results.append(out)
     np.testing.assert_array_equal(results[0], results[1])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_values_of_rows_of_a_symbolic_length_are_kept(threads: int) -> None:
+    """A row of scratch is as long as the longest one; what lies behind a shorter one takes no part."""
+    rng = np.random.default_rng(threads)
+    rows, most = int(rng.integers(3, 8)), int(rng.integers(90, 200))
+    n = Variable("n", 1, most)
+    seen, whole = ST((rows, most)).shrink(((0, rows), (0, n))), ST((rows, n))
+    ast = A.sink((A.store(0, whole, softmax(A.load(1, F32, seen))),), (BufferArg(F32, rows * most),) * 2)
+    target = Target(vector_bytes=32, registers=16, threads=threads, l2_bytes=1 << 20)
+    assert ReuseRowValues() in before_emission(stated(lower(ast)), target)
+    spec = compile_ast(ast, LLVMRenderer(target))
+    assert not spec.fallback
+    x = rng.standard_normal((rows, most)).astype(np.float32)
+    for length in (1, most, *(int(i) for i in rng.integers(2, most, 3))):
+        out: Array = np.full(rows * most, 7, np.float32)
+        interpret(spec.uops, [a.data.cast("B") for a in (out, x)], {n: length})
+        powers = np.exp(x[:, :length])
+        want = (powers / powers.sum(-1, keepdims=True)).ravel()
+        np.testing.assert_allclose(out[: want.size], want, rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(out[want.size :], 7)

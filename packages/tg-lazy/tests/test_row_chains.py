@@ -176,7 +176,7 @@ def test_of_an_input_that_is_seen_in_part_the_part_counts(
     """Some rows of many by some others: what is beside them is not read for this kernel."""
     many, rows, full = (64 if first == second else 199), 64, (1, 64, 64, width)
     x = data(1, many, width)
-    whole = machine.buffer(x)
+    whole: LazyBuffer = machine.buffer(x)
 
     def part(begin: int) -> LazyBuffer:
         return whole if many == rows else whole.shrink(((0, 1), (begin, begin + rows), (0, width)))

@@ -3,7 +3,7 @@
 A softmax wants the exponential of each element twice: for the sum of the row, and for the result. Loops of their own
 compute it in each of them, from the element, which is near by then. Where that costs more than a store and a load, the
 value goes to an *internal* buffer, of which the kernel, then one in parts (:mod:`tg_codegen.nest.parts`), keeps a row
-at a time in fast memory.
+at a time in fast memory. There is room for the longest row that its length, which may be symbolic, allows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reuse:
     cost: float
 
     def row_bytes(self, nest: Nest) -> int:
-        """Bytes of the values of a row."""
+        """Bytes of the values of a row, of the longest one if its length is symbolic."""
         return upper(nest.roots[self.walk].extent) * self.value.dtype.itemsize
 
 
@@ -87,7 +87,7 @@ class ReuseFinder:
         nest = self.nest
         for walk in store.roots:
             extent = nest.roots[walk].extent
-            if coefficient(store.index, walk) != 1 or not isinstance(extent, int):
+            if coefficient(store.index, walk) != 1:
                 continue
             mine = self.signatures(store.value, walk)
             alike: dict[int, dict[Variable, Node]] = {}
