@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tg_codegen.nest import spec
-from tg_codegen.nest.nest import NodeTable, Root, expressions, with_expressions
+from tg_codegen.nest.nest import Axis, Nest, NodeTable, Root, Store, expressions, with_expressions
 from tg_codegen.nest.spec import KINDS, NODES, Kind, NodeArg, NodeOp
 from tg_dtype import dtypes
 from tg_lazy import Ops
@@ -31,6 +33,20 @@ def test_a_loop_is_run_in_one_way() -> None:
     assert spec.STATED == {Kind.LOOP, Kind.REDUCE} < spec.SERIAL and spec.FRAGMENT < spec.LANE
     assert spec.ITEMS < spec.GRID and spec.REORDERING < spec.REDUCING
     assert spec.SERIAL_OUTPUT == spec.SERIAL - {Kind.REDUCE}
+
+
+def test_nests_of_the_same_outputs_share_their_nodes() -> None:
+    table = NodeTable()
+    table.roots = {ROW: Root(ROW, 8, False)}
+    one = table.make(NodeOp.LOAD, dtypes.int32, (), (1, ROW, 1))
+    total = table.make(Ops.ADD, dtypes.int32, (one, table.make(NodeOp.INDEX, dtypes.int32, (), ROW)))
+    stores = (Store(0, ROW, 1, total, (ROW,)),)
+    nest = Nest(stores, (), table.roots, (Axis("i0", ROW, 1, 8, Kind.LOOP),))
+    assert nest.nodes() == tuple(total.toposort()) and nest.stores == stores
+    cut = nest.split(nest.axes[0], 4, Kind.LOOP)
+    assert cut.nodes() is nest.nodes(), "found once for all that is made of the loops"
+    other = replace(cut, stores=(Store(0, ROW, 1, one, (ROW,)),))
+    assert other.nodes() == (one,) and nest.nodes() == tuple(total.toposort())
 
 
 def test_expressions_are_found_and_replaced_where_a_row_says_that_they_stand() -> None:

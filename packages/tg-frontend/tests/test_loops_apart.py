@@ -13,7 +13,7 @@ import pytest
 
 from tg_frontend import Tensor, scan, vmap
 from tg_runtime import Body, Device
-from tg_runtime.execution import loop
+from tg_runtime.execution import apart, loop
 from tg_runtime.execution.apart import threads_apart
 
 STEPS = 300
@@ -119,6 +119,28 @@ def test_values_are_those_of_numpy(record: Record) -> None:
     np.testing.assert_allclose(means.numpy(), np.array(want), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(last.numpy(), mean, rtol=1e-5, atol=1e-6)
     assert record.apart == [SEVERAL]
+
+
+@pytest.mark.skipif(not SEVERAL, reason="there is one thread")
+def test_reductions_are_looked_at_first(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of which threads have no parts is enough: others need not be generated for threads that are awake."""
+    asked: list[str] = []
+    get_spec = apart.get_spec
+
+    def noted(device: Any, ast: Any, awake: int) -> Any:
+        asked.append(get_spec(device, ast, awake).name)
+        return get_spec(device, ast, awake)
+
+    monkeypatch.setattr(apart, "get_spec", noted)
+
+    def step(state: Any, x: Any) -> tuple[Any, Any]:
+        kept = (state * 0.9 + x).contiguous()
+        return (kept - kept.sum(-1, keepdim=True).contiguous() * 0.01,) * 2
+
+    both(record, lambda start, x: scan(step, start, x), random(3, 1025), random(STEPS, 3, 1025, seed=1))
+    assert asked[0].startswith("r_"), "though the elementwise kernel comes before it"
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 301])

@@ -284,6 +284,29 @@ def test_text_in_vectors_is_optimised_though_not_by_the_whole_pipeline() -> None
 
 
 @needs_llvm
+def test_a_kernel_takes_few_calls_into_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each of them a thread waits until it is let into Python again, where another one generates kernels."""
+    from llvmlite.binding import ffi
+
+    compiler, renderer = llvm.LLVMCompiler(tuned=True), LLVMRenderer()
+    sources = {case.name: renderer.render(case.name, case.uops) for case in cases(renderer, lanes=8)}
+    first = {name: compiler.compile(source) for name, source in sources.items()}
+    calls: list[str] = []
+    plain = ffi._lib_fn_wrapper.__call__
+
+    def counted(function: object, *args: object) -> object:
+        calls.append(function._cfn.__name__)  # type: ignore[attr-defined]
+        return plain(function, *args)
+
+    monkeypatch.setattr(ffi._lib_fn_wrapper, "__call__", counted)
+    for name, source in reversed(sources.items()):
+        calls.clear()
+        assert compiler.compile(source) == first[name], f"{name} depends on what was compiled before it"
+        if llvm._VECTOR.search(source):
+            assert len(calls) <= 20, f"{name}: {calls}"
+
+
+@needs_llvm
 def test_llvm_keeps_nothing_of_a_kernel() -> None:
     first, second = llvm.LLVMCompiler().module(IR), llvm.LLVMCompiler().module(IR)
     assert first._context is not second._context, "types and constants go with their kernel"

@@ -29,6 +29,8 @@ class AddrSpace(Enum):
     LOCAL = 1
     REG = 2
 
+    __hash__ = object.__hash__  # members are unique, and Enum's own hash is a slow Python function
+
     def __repr__(self) -> str:
         return f"AddrSpace.{self.name}"
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -193,6 +194,15 @@ class Store:
         return Store(self.slot, at(self.index), at(self.valid), nodes[self.value], roots, update)
 
 
+class Stores(tuple[Store, ...]):
+    """The outputs of a nest, and of all nests that actions on loops make of it: what they ask for is found once."""
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes, operands first."""
+        return tuple(toposort([node for store in self for node in store.operands], _SRC))
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A node kept in scratch memory, filled inside the loop ``axis`` (``None``: before all serial loops).
@@ -234,6 +244,10 @@ class Nest:
     partitions: tuple[tuple[str, int], ...] = ()
     rolled: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.stores, Stores):
+            object.__setattr__(self, "stores", Stores(self.stores))
+
     def axis(self, name: str) -> Axis:
         """The loop called ``name``.
 
@@ -249,9 +263,10 @@ class Nest:
         """The loops of one dimension, outermost first."""
         return sorted((a for a in self.axes if a.root is root), key=lambda a: -a.stride)
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> tuple[Node, ...]:
         """All nodes, operands first."""
-        return toposort([node for store in self.stores for node in store.operands], _SRC)
+        assert isinstance(self.stores, Stores)
+        return self.stores.nodes
 
     def is_known_later(self, index: Node) -> bool:
         """Whether an index can be computed for a later iteration: no part of it is kept in scratch, or a loop's result.

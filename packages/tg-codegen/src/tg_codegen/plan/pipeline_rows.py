@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..ir.uop import UOp
-from ..rewrite.pipelining import delayed, hides_memory, with_joined_walks
+from ..rewrite.pipelining import delayed, hides_memory, is_row, with_joined_walks
 from .actions import ActionError, StructureAction
 
 
@@ -37,6 +37,8 @@ class DelayStores(StructureAction):
 def proposed(sink: UOp) -> list[StructureAction]:
     """The actions that gain: whenever walks can be joined, and where stores wait for memory."""
     actions: list[StructureAction] = []
+    if not any(map(is_row, sink.toposort())):
+        return actions
     both = with_joined_walks(sink)
     if both is not sink:
         actions.append(JoinWalks())

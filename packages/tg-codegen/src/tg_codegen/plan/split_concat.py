@@ -97,10 +97,16 @@ def concat_parts(nest: Nest) -> Kernel | None:
         outer = sorted((r for r, s in steps.items() if s is not None and s > step), key=lambda r: -(steps[r] or 0))
         if not all(isinstance(nest.roots[r].extent, int) for r in outer):
             continue
-        parts = tuple(part_between(nest, root, start, end, frozenset(outer)) for start, end in spans)
-        read = [read_nodes(part) for part in parts]
-        if sum(map(bool, read)) > 1 and all(len(mine) < len(reads) for mine in read):
-            return Kernel(nest, parts, tuple(Axis(r.name, r, 1, nest.roots[r].extent, Kind.LOOP) for r in outer))
+        parts, own = [], []
+        for start, end in spans:
+            parts.append(part_between(nest, root, start, end, frozenset(outer)))
+            own.append(len(read_nodes(parts[-1])))
+            if own[-1] == len(reads):
+                break  # nothing is simpler there
+        else:
+            if sum(map(bool, own)) > 1:
+                shared = tuple(Axis(r.name, r, 1, nest.roots[r].extent, Kind.LOOP) for r in outer)
+                return Kernel(nest, tuple(parts), shared)
     return None
 
 

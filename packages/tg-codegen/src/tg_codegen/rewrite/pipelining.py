@@ -12,7 +12,7 @@ instructions. It works on the structured form; what a kernel computes, and the o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 
 from tg_lazy import LINEAR, SHIFTS, Ops
@@ -30,7 +30,7 @@ ChangedRows = tuple[UOp, UOp | None]
 
 def with_joined_walks(sink: UOp) -> UOp:
     """The structured form of a kernel with neighbouring walks over a row joined; itself where there are none."""
-    return over_rows(sink, lambda row: (joined_walks(row), None))
+    return over_rows(sink.toposort(), lambda row: (joined_walks(row), None))
 
 
 def delayed(sink: UOp, worth: Callable[[Delay], bool] = lambda delay: True) -> UOp:
@@ -40,32 +40,43 @@ def delayed(sink: UOp, worth: Callable[[Delay], bool] = lambda delay: True) -> U
       sink: the kernel.
       worth: which of the delays that are possible are to take place.
     """
-    numbers = count(1 + max((u.arg for u in sink.toposort() if u.op is UOps.ACC), default=-1))
+    order = sink.toposort()
+    numbers = count(1 + max((u.arg for u in order if u.op is UOps.ACC), default=-1))
 
     def change(row: UOp) -> ChangedRows:
         found = delay_of(row)
         return found.applied(numbers) if found is not None and worth(found) else (row, None)
 
-    return over_rows(sink, change)
+    return over_rows(order, change)
 
 
-def over_rows(sink: UOp, change: Callable[[UOp], ChangedRows]) -> UOp:
-    """A kernel in which ``change`` was applied to each loop that contains several loops."""
+def is_row(u: UOp) -> bool:
+    """Whether a node is a loop that contains several loops."""
+    return u.op is UOps.LOOP and sum(e.op is UOps.LOOP for e in u.src[1:]) > 1
+
+
+def over_rows(order: Sequence[UOp], change: Callable[[UOp], ChangedRows]) -> UOp:
+    """A kernel in which ``change`` was applied to each loop that contains several loops.
+
+    Args:
+      order: the nodes of the kernel, operands first.
+      change: what is done to such a loop.
+    """
     new: dict[UOp, UOp] = {}
     rest: dict[UOp, UOp] = {}
-    for u in sink.toposort():
+    for u in order if any(map(is_row, order)) else ():
         src: list[UOp] = []
         for s in u.src:
             src.append(new[s])
             if src[-1] in rest and u.op is not UOps.READ:
                 src.append(rest[src[-1]])
         found = u.replace(tuple(src))
-        if found.op is UOps.LOOP and sum(e.op is UOps.LOOP for e in found.src[1:]) > 1:
+        if is_row(found):
             found, last = change(found)
             if last is not None:
                 rest[found] = last
         new[u] = found
-    return new[sink]
+    return new.get(order[-1], order[-1])
 
 
 def rebuilt(root: UOp, swap: Mapping[UOp, UOp]) -> UOp:

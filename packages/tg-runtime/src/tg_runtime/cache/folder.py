@@ -87,12 +87,16 @@ class Folder:
 
     def make(self, name: str) -> None:
         """Makes a folder and its parents, for their owner alone."""
-        parts = name.split("/")
-        for count in range(1, len(parts) + 1):
-            try:
-                os.mkdir(self._place("/".join(parts[:count])), 0o700, dir_fd=self._handle)
-            except FileExistsError:
-                continue
+        try:
+            os.mkdir(self._place(name), 0o700, dir_fd=self._handle)
+        except FileExistsError:
+            return
+        except FileNotFoundError:
+            around = name.rpartition("/")[0]
+            if not around:
+                raise
+            self.make(around)
+            self.make(name)
 
     def rename(self, name: str, to: str) -> None:
         """Puts a file in the place of another."""

@@ -24,6 +24,7 @@ from ..host.tools import find_tool
 
 _TUNED_PASSES = ("sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination")
 _VECTOR = re.compile(r"<\d+ x ")
+_DEFINED = re.compile(r"^[ \t]*define [^@\n]*@([\w.$-]+)\(", re.MULTILINE)
 _UNKNOWN = re.compile(r"'\+?(\S+)' is not a recognized (processor|feature)")
 _listening = threading.Lock()
 # LLVM aborts when it gets no memory. This much it may need for a kernel, and malloc may reserve.
@@ -151,14 +152,38 @@ class LLVMCompiler(Compiler):
           MemoryError: if there is too little for LLVM, which would end the process.
         """
         _require_memory(_LEAST_BYTES + _BYTES_PER_CHARACTER * len(src))
-        module = self._optimised(src, vectors=True)
-        if _masks(module) and "@llvm.masked.store" not in src:
-            module = self._optimised(src, vectors=False)
+        tuned = self.by_hand or (self.tuned and _VECTOR.search(src) is not None)
+        module = self._optimised(src, tuned, vectors=True)
+        if not tuned and _masks(module) and "@llvm.masked.store" not in src:
+            module = self._optimised(src, tuned, vectors=False)
             if _masks(module):
                 raise rejected("LLVM", "it masks stores, which it may widen", src, ".ll")
         return module
 
-    def _optimised(self, src: str, vectors: bool) -> Any:
+    @functools.cached_property
+    def _layout(self) -> tuple[str, str]:
+        """The triple and the data layout of the machine."""
+        return self.machine.triple, str(self.machine.target_data)
+
+    @functools.cached_property
+    def _options(self) -> dict[bool, Any]:
+        """What the passes are told, with and without vectors of LLVM's own."""
+        found = {}
+        for vectors in (True, False):
+            found[vectors] = _binding().create_pipeline_tuning_options(speed_level=self.level)
+            found[vectors].loop_vectorization &= vectors
+        return found
+
+    @functools.cached_property
+    def _passes(self) -> Any:
+        """The four passes; they keep nothing of a function once it is done."""
+        passes = _binding().create_new_function_pass_manager()
+        for name in _TUNED_PASSES:
+            getattr(passes, f"add_{name}_pass")()
+        return passes
+
+    def _optimised(self, src: str, tuned: bool, vectors: bool) -> Any:
+        """As few calls into LLVM as possible: after each of them a thread waits until it is let into Python again."""
         binding = _binding()
         try:
             # a context for each module: a common one would keep every type and constant ever made
@@ -166,18 +191,11 @@ class LLVMCompiler(Compiler):
             module.verify()
         except RuntimeError as error:
             raise rejected("LLVM IR", str(error), src, ".ll") from None
-        module.triple = self.machine.triple
-        module.data_layout = str(self.machine.target_data)
-        options = binding.create_pipeline_tuning_options(speed_level=self.level)
-        options.loop_vectorization &= vectors
-        builder = binding.create_pass_builder(self.machine, options)
-        if self.by_hand or (self.tuned and _VECTOR.search(src)):
-            passes = binding.create_new_function_pass_manager()
-            for name in _TUNED_PASSES:
-                getattr(passes, f"add_{name}_pass")()
-            for function in module.functions:
-                if not function.is_declaration:
-                    passes.run(function, builder)
+        module.triple, module.data_layout = self._layout
+        builder = binding.create_pass_builder(self.machine, self._options[vectors])
+        if tuned:
+            for name in _DEFINED.findall(src):
+                self._passes.run(module.get_function(name), builder)
         else:
             builder.getModulePassManager().run(module, builder)
         return module

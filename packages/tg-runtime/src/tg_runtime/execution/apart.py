@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import prod
 
-from tg_lazy import Ops, ScheduleItem
+from tg_lazy import LazyOp, Ops, ScheduleItem
 
 from ..device.registry import Device
 from ..kernels.programs import get_spec
@@ -61,8 +62,18 @@ def threads_apart(schedule: Sequence[ScheduleItem], inputs: Sequence[Buffer], wa
     memory = _Memory(inputs, walk)
     if threads < 2 or work >= _MOST_WORK or work * walk.length < _LEAST_TOTAL or not memory.regular:
         return 0
+    kernels.sort(key=lambda item: _parts(item.ast))
     alone = all(memory.apart_after(get_spec(device, item.ast, threads), item) for item in kernels)
     return threads if alone else 0
+
+
+def _parts(ast: LazyOp) -> tuple[bool, int]:
+    """A sort key: kernels of which threads are least likely to have parts come first, as one of these is enough.
+
+    Those are reductions to a few elements, then all others that write few.
+    """
+    outputs = sum(dim if isinstance(dim := prod(store.src[0].shape), int) else _MOST_WORK for store in ast.src)
+    return all(node.op is not Ops.REDUCE for node in ast.toposort()), outputs
 
 
 class _Memory:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.1
 """How often to look how far the compilers have come."""
-_TURN_S = 0.0002
+_TURN_S = 0.00005
 """How long a thread waits that comes back from native code, before whoever runs Python has to let it."""
 
 

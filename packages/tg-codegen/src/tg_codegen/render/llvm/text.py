@@ -71,8 +71,8 @@ class Spaces(NamedTuple):
     def number(self, u: UOp) -> int:
         """Where what a pointer leads to is."""
         assert isinstance(u.dtype, PtrDType)
-        numbers = {AddrSpace.GLOBAL: self.buffers, AddrSpace.LOCAL: self.shared, AddrSpace.REG: self.private}
-        return numbers[u.dtype.space]
+        space = u.dtype.space
+        return self.buffers if space is AddrSpace.GLOBAL else self.shared if space is AddrSpace.LOCAL else self.private
 
 
 FLAT = Spaces()
