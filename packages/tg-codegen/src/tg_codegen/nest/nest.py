@@ -194,7 +194,7 @@ class Store:
         return Store(self.slot, at(self.index), at(self.valid), nodes[self.value], roots, update)
 
 
-class Stores(tuple[Store, ...]):
+class _Written(tuple[Store, ...]):
     """The outputs of a nest, and of all nests that actions on loops make of it: what they ask for is found once."""
 
     @cached_property
@@ -245,8 +245,8 @@ class Nest:
     rolled: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.stores, Stores):
-            object.__setattr__(self, "stores", Stores(self.stores))
+        if not isinstance(self.stores, _Written):
+            object.__setattr__(self, "stores", _Written(self.stores))
 
     def axis(self, name: str) -> Axis:
         """The loop called ``name``.
@@ -265,7 +265,7 @@ class Nest:
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, operands first."""
-        assert isinstance(self.stores, Stores)
+        assert isinstance(self.stores, _Written)
         return self.stores.nodes
 
     def is_known_later(self, index: Node) -> bool:
