@@ -15,6 +15,7 @@ from tg_frontend import Tensor, scan, vmap
 from tg_runtime import Body, Device
 from tg_runtime.execution import apart, loop
 from tg_runtime.execution.apart import threads_apart
+from tg_runtime.kernels.programs import get_spec
 
 STEPS = 300
 SEVERAL = Device["CPU"].steps_apart > 1
@@ -127,7 +128,6 @@ def test_reductions_are_looked_at_first(
 ) -> None:
     """One of which threads have no parts is enough: others need not be generated for threads that are awake."""
     asked: list[str] = []
-    get_spec = apart.get_spec
 
     def noted(device: Any, ast: Any, awake: int) -> Any:
         asked.append(get_spec(device, ast, awake).name)
