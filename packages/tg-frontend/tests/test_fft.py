@@ -146,10 +146,10 @@ def test_factors() -> None:
     for n in (1, 2, 8, 360, 17, 2 * 67, 61 * 61, 100003, chosen.randrange(1, 10**6)):
         found = factors(n)
         assert np.prod([*found, 1]) == n
-        assert all(f in (4, 8) or all(f % d for d in range(2, int(f**0.5) + 1)) for f in found)
+        assert all(f in (4, 8, 16) or all(f % d for d in range(2, int(f**0.5) + 1)) for f in found)
     for least in (1, 2, 3, 17, 1000, chosen.randrange(1, 10**6)):
         long = good_length(least)
-        assert least <= long < max(2 * least, 2) and set(factors(long)) <= {2, 3, 4, 5, 8}
+        assert least <= long < max(2 * least, 2) and set(factors(long)) <= {2, 3, 4, 5, 8, 16}
 
 
 CASES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], bool]] = {
@@ -198,6 +198,40 @@ def test_first_and_second_gradients(name: str) -> None:
         assert (second * way.conj()).real.sum() == pytest.approx(bend, rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.parametrize("inner", [1, 3])
+def test_butterflies_of_every_size_in_both_dtypes(inner: int) -> None:
+    for bits in range(1, 11):
+        n, count = 1 << bits, chosen.randrange(1, 4)
+        z = drawn(count, n, inner)
+        same(fft.fft(Tensor(z), dim=1), np.fft.fft(z, axis=1))
+        narrow = fft.ifft(Tensor(z.astype("complex64")), dim=1).numpy()
+        assert np.abs(narrow - np.fft.ifft(z, axis=1)).max() <= 1e-6 * np.abs(z).max()
+
+
+def test_a_pass_is_a_kernel_in_which_nothing_is_computed_twice() -> None:
+    """A butterfly of 8 has 3 sums for each of its 16 parts, a product with a root of 8 for 4 of them, 6 for a root."""
+    kernels = fft.fft(Tensor(drawn(64, 512).astype("complex64")).realize()).schedule()
+    assert len(kernels) == 3
+    z: Any = Tensor(drawn(2, 4096)).realize()
+    assert len(fft.fft(z).schedule()) == len(fft.ifft(z).schedule()) == 4
+    assert len(fft.fft((z * 2).exp()).schedule()) <= 5
+    both = TinyJit(lambda x: fft.fft(x).realize())
+    for _ in range(3):
+        out = both(z)
+    assert out.real.lazydata.storage is out.imag.lazydata.storage, "both parts are as they were written"
+    out.real.assign(out.real * 0).realize()
+    assert not out.numpy().real.any() and out.numpy().imag.any()
+    same(both(z), np.fft.fft(z.numpy()))
+
+
+def test_no_infinity_or_nan_is_lost() -> None:
+    for bad in (np.inf, np.nan):
+        x = rng.standard_normal((2, 48))
+        x[1, chosen.randrange(48)] = bad
+        found = fft.fft(Tensor(x)).numpy()
+        assert not np.isfinite(found.real[1]).any() and np.isfinite(found[0]).all()
+
+
 def test_the_gradient_is_one_transform() -> None:
     z: Any = Tensor(drawn(4096), requires_grad=True)
     forward = len(fft.fft(z.detach()).schedule())
@@ -218,6 +252,8 @@ def test_in_transforms_of_functions() -> None:
 def test_on_other_devices(device: str) -> None:
     z = drawn(2, 12)
     same(fft.fft(Tensor(z, device=device)), np.fft.fft(z))
+    w = drawn(3, 64)
+    same(fft.fft(Tensor(w, device=device)), np.fft.fft(w))
     same(fft.fft(Tensor(z[:, :7], device=device), n=131), np.fft.fft(z[:, :7], n=131))
 
 

@@ -45,6 +45,8 @@ class Limits(NamedTuple):
         on a GPU (NVIDIA: 400 to 800 cycles), and a nanosecond in a cache of a CPU.
       row_bytes: an intermediate of at least so many bytes may stay in the fast memory of a kernel that works on blocks
         of rows, if eight rows take no more than that; 0: the target has no such kernels.
+      beside: for so many iterations of short dimensions, at the most, an expression that does not depend on them is
+        computed once, wherever their loops are: planners put them side by side, in registers.
       block_sums: whether a kernel may multiply integers in blocks and add up what the blocks give, each by a scale: the
         target has instructions for such products.
     """
@@ -63,6 +65,7 @@ class Limits(NamedTuple):
     units: int = 1 << 16
     serial_updates: int = 16
     row_bytes: int = 0
+    beside: int = 32
     block_sums: bool = False
 
     def of_threads(self, threads: int) -> Limits:

@@ -55,7 +55,7 @@ class Outputs:
                     self.updates.emit(store, alone, env, site)
                     continue
                 pointer = whole.params[store.slot]
-                tile = whole.tiles.tile(store.index, roots, env, stored=True)
+                tile = whole.tiles.tile(store.index, store.valid & alone, roots, env, stored=True)
                 index, valid = whole.space.access(
                     store.index, store.valid & alone, roots, env if tile is None else tile.env)
                 if isinstance(valid, int) and not valid:

@@ -1,16 +1,17 @@
 """Tiles: strided accesses as vectors along another loop, transposed in registers.
 
 Where lanes are far apart in memory but the copies of an unrolled loop are neighbours, one vector is read or written
-for each lane, along the unrolled loop, and the square of registers is transposed.
+for each lane, along the unrolled loop, and the square of registers is transposed. Several unrolled loops may be such a
+one together: their copies are the digits of its number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tg_dtype import DType
-from tg_shape import Variable, sint, substitute
+from tg_shape import Expr, Variable, coefficient, sint, substitute
 
 from ..ir.uop import UOp, const
 from ..machine.memory import STRIDES
@@ -31,7 +32,7 @@ class TransposedTile:
     Attributes:
       lane: the variable that stands for the lanes.
       copy: a variable that stands for the copies.
-      env: the environment with the unrolled loop at ``copy``.
+      env: the environment with the unrolled loop at ``copy``; where there are several, the fastest has them all.
       number: which of the copies was asked for.
     """
 
@@ -48,7 +49,9 @@ class Tiles:
         self.space, self.loops, self.access, self.symbols = space, loops, access, access.symbols
         self._columns: dict[Key, list[UOp]] = {}
 
-    def tile(self, index: sint, roots: Iterable[Variable], env: Env, stored: bool = False) -> TransposedTile | None:
+    def tile(
+        self, index: sint, valid: sint, roots: Iterable[Variable], env: Env, stored: bool = False
+    ) -> TransposedTile | None:
         """The tile to which an access at ``index``, an expression over ``roots``, belongs; None if to none."""
         roots = tuple(roots)
         lane = self.symbols.lane_of(*(env.root[root] for root in roots))
@@ -57,22 +60,55 @@ class Tiles:
         step = self.access.step(substitute(index, env.root), lane)
         if step is None or step in (-1, 0, 1) or (1 < step <= STRIDES and not stored):
             return None
+        together = self.digits(index, valid, roots, env)
+        if len(together) > 1:
+            return self.along(together, lane, env)
         for name, value in env.axis.items():
             axis = self.space.by_name.get(name)
             if axis is not None and axis.kind in UNROLLED and axis.root in roots and isinstance(value, int):
-                found = self.along(axis, value, lane, env)
+                found = self.along([axis], lane, env)
                 if found is not None and self.access.step(substitute(index, found.env.root), found.copy) == 1:
                     return found
         return None
 
-    def along(self, axis: Axis, value: int, lane: Variable, env: Env) -> TransposedTile | None:
-        """The tile of ``lane`` by the copies of ``axis`` around ``value``; None if that would be one copy."""
-        start, width = part(fixed(axis), value, self.symbols.lanes[lane])
+    def digits(self, index: sint, valid: sint, roots: tuple[Variable, ...], env: Env) -> list[Axis]:
+        """Unrolled loops whose copies together are neighbours in memory, wherever the others are; the fastest first.
+
+        Each takes all of a dimension, on which no condition depends.
+        """
+        tested = valid.variables() if isinstance(valid, Expr) else ()
+        steps: dict[int | None, Axis] = {}
+        for name, value in env.axis.items():
+            axis = self.space.by_name.get(name)
+            if (
+                axis is not None and axis.kind in UNROLLED and isinstance(value, int) and axis.root in roots
+                and axis.root not in tested and axis.root in env.exact and len(self.space.by_root[axis.root]) == 1
+            ):  # fmt: skip
+                steps[coefficient(index, axis.root)] = axis
+        found, count = list[Axis](), 1
+        while (axis := steps.pop(count, None)) is not None:
+            found.append(axis)
+            count *= fixed(axis)
+        return found
+
+    def along(self, axes: Sequence[Axis], lane: Variable, env: Env) -> TransposedTile | None:
+        """The tile of ``lane`` by the copies around those at ``env`` of one loop, or of loops that are its digits.
+
+        None if that would be one copy.
+        """
+        count, value = 1, 0
+        for axis in axes:
+            at = env.axis[axis.name]
+            assert isinstance(at, int)
+            value += at * count
+            count *= fixed(axis)
+        start, width = part(count, value, self.symbols.lanes[lane])
         if width < 2:
             return None
-        copy = self.loops.copies(axis, width)
-        root = {**env.root, axis.root: env.root[axis.root] + (copy + (start - value)) * axis.stride}
-        return TransposedTile(lane, copy, Env(root, env.axis, env.exact), value - start)
+        fastest = axes[0]
+        copy = self.loops.copies(fastest, width)
+        moved = env.root[fastest.root] + (copy + (start - value)) * fastest.stride
+        return TransposedTile(lane, copy, Env({**env.root, fastest.root: moved}, env.axis, env.exact), value - start)
 
     def is_loaded(self, pointer: UOp, dtype: DType, index: sint, valid: sint) -> bool:
         """Whether one copy of a tile was loaded before: then all of them were."""

@@ -102,7 +102,7 @@ class Values:
         whole = self.whole
         slot, index, valid = node.arg
         roots, pointer = tuple(node.free), whole.params[slot]
-        tile = whole.tiles.tile(index, roots, env)
+        tile = whole.tiles.tile(index, valid, roots, env)
         place, holds = whole.space.access(index, valid, roots, env if tile is None else tile.env)
         if tile is None:
             if node in self.ahead and holds != 0:

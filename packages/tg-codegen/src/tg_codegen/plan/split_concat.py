@@ -23,6 +23,7 @@ from ..nest.nest import Axis, Nest, Node, NodeTable, Root
 from ..nest.spec import READS, Kind, NodeOp
 from .actions import ActionError, KernelAction
 from .cpu.plan_cost import walk_cycles
+from .side_by_side import are_common
 
 MOST_PARTS = 16
 """Parts of an output: the code of each stands in the kernel."""
@@ -37,6 +38,11 @@ def changes(nest: Nest, root: Root) -> list[int]:
             if len(terms) == 1 and terms[0][0] is root.var and abs(terms[0][1]) == 1:
                 found.add(mask.args[1] - constant if terms[0][1] > 0 else 1 + constant - mask.args[1])
     return sorted(at for at in found if isinstance(root.extent, int) and 0 < at < root.extent)
+
+
+def joined_dimensions(nest: Nest) -> list[Variable]:
+    """The dimensions along which masks choose between operands."""
+    return [root.var for root in nest.roots.values() if changes(nest, root)]
 
 
 def without_dimensions(nest: Nest, around: frozenset[Variable]) -> Nest:
@@ -131,10 +137,11 @@ def parts_cycles(kernel: Kernel, target: Target) -> float:
 def proposed(kernel: Kernel, target: Target) -> list[SplitConcat]:
     """The action, where loops for each part cost less than masks that choose between all operands.
 
-    Work-items do not gain by it: each of them is at one place of the output, and has no loops.
+    Work-items do not gain by it: each of them is at one place of the output, and has no loops. Nor does an output whose
+    operands have much in common, which is computed once where they are side by side.
     """
     found = concat_parts(kernel.whole) if kernel.single and not target.grid else None
-    if found is None:
+    if found is None or are_common(kernel.whole, joined_dimensions(kernel.whole)):
         return []
     together = walk_cycles(kernel.whole, frozenset(a.root for a in found.shared), target)
     return [SplitConcat()] if parts_cycles(found, target) < together else []

@@ -3,14 +3,15 @@
 A pass combines r numbers that are n / r apart, and writes what it gets beside one another, so that the last pass
 leaves the result in order: Stockham's method (W. T. Cochran et al., "What is the fast Fourier transform?", 1967), where
 frequencies are halved (W. M. Gentleman and G. Sande, 1966). After passes whose radices multiply to ``span``, numbers
-lie as (n / span, span). Each pass is one kernel, in which what lies beside one another is computed side by side.
+lie as (n / span, span). Each pass is one kernel, in which what lies beside one another is computed side by side. Passes
+of powers of two are butterflies, and come first: what they write beside one another is turned in registers.
 
-Where little lies beside one another, a length n = a b is transformed as a matrix of (a, b) numbers: its columns, times
-the roots between, and the columns of the transposed matrix (D. H. Bailey, "FFTs in external or hierarchical memory",
-1990). Where a factor of the length is a larger prime p, its pass is a product with a matrix, or by Bluestein's method
-(L. I. Bluestein, 1970) a convolution of a length that has small factors.
+Where little lies beside one another in other passes, a length n = a b is transformed as a matrix of (a, b) numbers: its
+columns, times the roots between, and the columns of the transposed matrix (D. H. Bailey, "FFTs in external or
+hierarchical memory", 1990). Where a factor of the length is a larger prime p, its pass is a product with a matrix, or
+by Bluestein's method (L. I. Bluestein, 1970) a convolution of a length that has small factors.
 
-A pass is a sum over its numbers: an infinity or NaN makes all of the result NaN.
+A NaN makes all of the result NaN, and an infinity makes it infinities and NaN.
 
 There is only the forward transform: with the parts exchanged before and after, it is the inverse without its factor
 1/n.
@@ -22,6 +23,7 @@ from math import prod
 
 from tg_dtype import dtypes
 
+from .butterflies import butterfly, stacked
 from .tables import HOST, TABLES, chirp, matrix, twiddles
 
 TYPE_CHECKING = False
@@ -37,16 +39,18 @@ _LEAST_MATRIX = 64  # shorter transforms are not worth a transposition
 
 
 def factors(n: int) -> list[int]:
-    """Radices of the passes of a length: larger primes, small odd ones, fours, and an eight or a two.
+    """Radices of the passes of a length: eights, and what is left of twos; then larger primes and small odd ones.
 
-    Eight numbers at once are twice the work of four, as passes are sums, but one pass less.
+    The parts of eight numbers are in the registers of a core with AVX2. Sixteen are not, but one pass less.
 
     Example:
       >>> factors(4096), factors(2048), factors(360), factors(17 * 6)
-      ([4, 4, 4, 4, 4, 4], [4, 4, 4, 4, 8], [5, 3, 3, 8], [17, 3, 2])
+      ([8, 8, 8, 8], [16, 16, 8], [8, 5, 3, 3], [2, 17, 3])
     """
-    twos = (n & -n).bit_length() - 1
-    n >>= twos
+    bits = (n & -n).bit_length() - 1
+    n >>= bits
+    eights, left = divmod(bits, 3)
+    twos = [8] * eights + [1 << left] * (left > 0) if eights < left else [16] * left + [8] * (eights - left)
     small, large = list[int](), list[int]()
     for radix in _SMALL:
         while n % radix == 0:
@@ -60,10 +64,7 @@ def factors(n: int) -> list[int]:
             large.append(prime)
             n //= prime
         prime += 2
-    fours, odd = divmod(twos, 2)
-    if odd and fours:
-        return [*large, *small, *[4] * (fours - 1), 8]
-    return [*large, *small, *[4] * fours, *[2] * odd]
+    return [*twos, *large, *small]
 
 
 def good_length(least: int) -> int:
@@ -85,7 +86,7 @@ def dft(x: Pair, scale: float = 1.0) -> Pair:
     radices = factors(n)
     if not radices or 0 in x[0].shape:
         return x[0] * scale, x[1] * scale
-    if inner < _WIDEST and n >= _LEAST_MATRIX and len(radices) > 1:
+    if inner * (n & -n) < _WIDEST and n >= _LEAST_MATRIX and len(radices) > 1:
         return _as_matrix(x, _halved(radices), scale)
     return _in_passes(x, radices, scale)
 
@@ -120,31 +121,60 @@ def _in_passes(x: Pair, radices: list[int], scale: float, after: Pair | None = N
     count, n, inner = x[0].shape
     span, left = 1, n
     for r in radices:
-        if span > 1:
-            x = _in_memory(x)
         left //= r
-        x = _pass(x, count, r, left, span * inner, scale if left == 1 else 1.0)
+        shape = (count, r, left, span * inner)
+        last = left == 1
+        here = _as_butterflies if r & (r - 1) == 0 else _as_sums
+        x = here(_reshaped(x, shape), scale if last else 1.0)
+        if not last:
+            x = _times(x, _between(x, r))
+        elif after is not None:
+            x = _times(x, _reshaped(after, (1, *x[0].shape[1:])))
+        if here is _as_butterflies:
+            x = _both_in_memory(x)
+        elif not last:
+            x = _in_memory(x)
         span *= r
-    if after is not None:
-        x = _times(x, _reshaped(after, (1, *x[0].shape[1:])))
     return _reshaped(x, (count, n, inner))
 
 
-def _pass(x: Pair, count: int, r: int, m: int, beside: int, scale: float) -> Pair:
-    """From (count, r, m, beside) to (count, m, r, beside): transforms of r numbers, each times a root of r m."""
+def _between(x: Pair, r: int) -> Pair:
+    """The roots between a pass and those after it, for numbers of shape (count, m, r, beside), r being in parts."""
+    _, m, *parts, _ = x[0].shape
+    last = len(parts) + 1
+    tables = _reshaped(twiddles(type(x[0]), r, m, x[0].dtype, x[0].device), (1, *parts, m, 1))
+    a, b = (table.permute(0, last, *range(1, last), last + 1) for table in tables)
+    return a, b
+
+
+def _as_butterflies(x: Pair, scale: float) -> Pair:
+    """From (count, r, m, beside) to (count, m, 2, 2, …, beside): transforms of r numbers, a power of two."""
+    kind = type(x[0])
+    re, im = butterfly((x[0].lazydata, x[1].lazydata))
+    return _scaled((kind._wrap(re), kind._wrap(im)), scale)
+
+
+def _as_sums(x: Pair, scale: float) -> Pair:
+    """From (count, r, m, beside) to (count, m, r, beside): transforms of any r numbers."""
+    count, r, m, beside = x[0].shape
     if r > max(_SMALL):
         columns = _reshaped(_large_pass(_reshaped(x, (count, r, m * beside)), scale), (count, r, m, beside))
-        re, im = (part.permute(0, 2, 1, 3) for part in columns)
-    else:
-        a, b = (part.permute(0, 2, 1, 3) for part in _reshaped(x, (count, r, m, beside)))
-        a, b = _reshaped((a, b), (count, m, 1, r, beside))
-        c, s = _reshaped(matrix(type(a), r, a.dtype, a.device), (1, 1, r, r, 1))
-        re, im = (a * c - b * s).sum(3), (a * s + b * c).sum(3)
-        if scale != 1.0:
-            re, im = re * scale, im * scale
-    if m == 1:
-        return re, im
-    return _times((re, im), _reshaped(twiddles(type(re), m, r, re.dtype, re.device), (1, m, r, 1)))
+        return columns[0].permute(0, 2, 1, 3), columns[1].permute(0, 2, 1, 3)
+    a, b = (part.permute(0, 2, 1, 3).reshape((count, m, 1, r, beside)) for part in x)
+    c, s = _reshaped(matrix(type(a), r, a.dtype, a.device), (1, 1, r, r, 1))
+    return _scaled(((a * c - b * s).sum(3), (a * s + b * c).sum(3)), scale)
+
+
+def _scaled(x: Pair, scale: float) -> Pair:
+    return x if scale == 1.0 else (x[0] * scale, x[1] * scale)
+
+
+def _both_in_memory(x: Pair) -> Pair:
+    """Both parts, which have most in common, written by one kernel."""
+    kind = type(x[0])
+    both = kind._wrap(stacked((x[0].lazydata, x[1].lazydata)).contiguous())
+    first, second = (both.shrink([(n, n + 1), *[None] * x[0].ndim]).reshape(x[0].shape) for n in (0, 1))
+    return first, second
 
 
 def _in_memory(x: Pair) -> Pair:
@@ -166,8 +196,7 @@ def _large_pass(x: Pair, scale: float) -> Pair:
         return bluestein(x, scale)
     re, im = _in_memory(x)
     c, s = matrix(type(re), n, re.dtype, re.device)
-    out = c.matmul(re) - s.matmul(im), c.matmul(im) + s.matmul(re)
-    return out if scale == 1.0 else (out[0] * scale, out[1] * scale)
+    return _scaled((c.matmul(re) - s.matmul(im), c.matmul(im) + s.matmul(re)), scale)
 
 
 def bluestein(x: Pair, scale: float = 1.0) -> Pair:

@@ -7,6 +7,7 @@ from weakref import ref
 
 from tg_lazy import LazyBuffer, Ops, Storage
 from tg_lazy.ops import LEAVES
+from tg_lazy.trackers import max_size, row_major_offset
 from tg_runtime import Buffer, BufferCopy, CompiledRunner, ExecItem, InterpretedRunner, buffer_of, uncaptured
 
 from ..memory.home import Bits
@@ -38,6 +39,16 @@ def written_by(item: ExecItem) -> Iterable[int]:
 def all_written(items: Iterable[ExecItem]) -> set[int]:
     """The numbers (``id``) of the buffers that steps write, or of those that they are parts of."""
     return {id(buffer.base) for item in items for n in written_by(item) if (buffer := item.bufs[n]) is not None}
+
+
+def _apart(one: Tensor, other: Tensor) -> bool:
+    """Whether two results that lie in the same memory by chance have no byte in common."""
+    if isinstance(one._home, Bits) or isinstance(other._home, Bits) or one.lazydata.base is not other.lazydata.base:
+        return False
+    starts = [row_major_offset(tensor.lazydata.st, tensor.lazydata.dtype) for tensor in (one, other)]
+    sizes = [max_size(tensor.lazydata.shape) * tensor.lazydata.dtype.itemsize for tensor in (one, other)]
+    a, b = starts
+    return a is not None and b is not None and (a + sizes[0] <= b or b + sizes[1] <= a)
 
 
 class Made:
@@ -83,7 +94,7 @@ class Made:
         written = all_written(self.items)
         outside = {id(home) for one in self.call.tensors if (home := one.handed._home) is not None} | self.seen.homes()
         copied: list[Tensor] = []
-        owners: dict[Storage, object] = {}
+        owners: dict[Storage, list[tuple[object, Tensor]]] = {}
         for tensor in tensors:
             storage, home = tensor.lazydata.storage, tensor._home
             # a value in new memory of its own, whose node was made for somebody who is gone, needs no copy
@@ -111,7 +122,10 @@ class Made:
                 copied.append(tensor)
                 continue
             owner = tensor if home is None else whole_of(home)
-            if [one for one in memories if owners.setdefault(one, owner) is not owner]:
+            others = [other for one in memories for holder, other in owners.get(one, ()) if holder is not owner]
+            for one in memories:
+                owners.setdefault(one, []).append((owner, tensor))
+            if any(not _apart(tensor, other) for other in others):
                 copied.append(tensor)  # equal graphs are one node: the same value, though not the same memory
         if not copied:
             return result

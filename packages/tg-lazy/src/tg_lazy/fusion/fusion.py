@@ -152,7 +152,7 @@ class Fusion:
         limits = limits_of(node.device)
         if self.facts.constant[node.index]:
             return ""
-        if len(uses) > limits.uses:
+        if len(uses) > limits.uses and (node.op is Ops.REDUCE or self._evaluated(node, uses) > node.size):
             return f"it would be computed in {len(uses)} places, more than {limits.uses}"
         for space, _ in uses:
             step = space.step
@@ -163,6 +163,14 @@ class Fusion:
                 if len(step.inputs) + new >= limits.buffers:
                     return f"a kernel takes at most {limits.buffers} buffers"
         return self._judge_reduction(node, uses) if node.op is Ops.REDUCE else self._judge_value(node, uses)
+
+    def _evaluated(self, node: Node, uses: dict[Use, None]) -> int:
+        """How often a node is evaluated for its uses. Kernels without reductions have short loops side by side."""
+        facts, i = self.facts, node.index
+        most = 1 if facts.rows[i] or facts.finishes[i] is not None else limits_of(node.device).beside
+        return sum(
+            space.evaluations(st, 1 if space.reduction is not None or space.step.reductions else most)
+            for space, st in uses)
 
     def _judge_reduction(self, node: Node, uses: dict[Use, None]) -> str:
         limits = limits_of(node.device)
@@ -235,8 +243,7 @@ class Fusion:
                 return "it ends the epilogue of a contraction"
         elif len(uses) == 1 and next(iter(uses))[1] is None:
             return ""
-        evaluated = sum(space.evaluations(st) for space, st in uses)
-        again = evaluated - node.size
+        again = self._evaluated(node, uses) - node.size
         if again <= 0 or not node.size:  # what has no elements is only padded
             return ""
         reads = facts.reads[i]

@@ -61,17 +61,25 @@ class Space:
         self._inner_rows: dict[sint, Space] | None = None
         step.spaces.append(self)
 
-    def evaluations(self, st: ShapeTracker | None) -> int:
-        """How often an expression that depends on the loops through ``st`` is evaluated, hoisted as far as it goes."""
+    def evaluations(self, st: ShapeTracker | None, beside: int) -> int:
+        """How often an expression that depends on the loops through ``st`` is evaluated, hoisted as far as it goes.
+
+        Args:
+          st: how the loops' indices map to the expression's elements.
+          beside: iterations of short loops, which it does not depend on, that may be side by side.
+        """
         if st is None or len(st.views) != 1:
             return self.size
         view = st.views[0]
         count, last = 1, 1
         for axis in self.order:
             dim = self.shape[axis]
-            count *= upper(dim)
             if view.strides[axis] != 0 or (view.mask is not None and view.mask[axis] != (0, dim)):
-                last = count
+                last = count = count * upper(dim)
+            elif isinstance(dim, int) and dim <= beside:
+                beside //= max(dim, 1)
+            else:
+                count *= upper(dim)
         return last
 
     def has_rows(self, count: int) -> bool:

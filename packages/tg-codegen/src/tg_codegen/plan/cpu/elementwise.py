@@ -8,6 +8,7 @@ from tg_shape import coefficient, upper
 from ...nest.nest import Node, Root, is_elementwise
 from ...nest.spec import Kind, NodeOp
 from ..planner import Planner, power_below
+from ..side_by_side import common_dimensions
 from .row_tiles import evenly
 from .streaming import TRANSPOSED_VECTORS, exceeds, walk_across
 
@@ -37,7 +38,11 @@ def elementwise_tile(planner: Planner) -> None:
     apart = [load for load in planner.loads if coefficient(load.arg[1], best.var) not in (0, 1)]
     across = next((r for r in planner.rows if r is not best
                    and any(coefficient(load.arg[1], r.var) == 1 for load in apart)), None)
-    if across is not None:
+    common = common_dimensions(planner.nest, planner.rows, best, lambda node: computing(node, planner))
+    if common:
+        for root in common:
+            planner.cut(root.var, upper(root.extent), Kind.UPCAST)
+    elif across is not None:
         transposed_tile(planner, best, across)
         planner.do_all(walk_across(planner.nest, best.var, across.var, planner.target))
     elif (same := sharing(planner, best)) is not None:
@@ -79,6 +84,11 @@ def instructions(node: Node, planner: Planner) -> float:
     if node.op in TRANSCENDENTAL:
         return costs.function * costs.units
     return 1 if is_elementwise(node) or node.op is NodeOp.LOAD else 0
+
+
+def computing(node: Node, planner: Planner) -> float:
+    """The same of what is computed: what is read is near."""
+    return 0.0 if node.op is NodeOp.LOAD else instructions(node, planner)
 
 
 def lanes_along(planner: Planner) -> Root | None:

@@ -28,6 +28,7 @@ from ...nest.texels import writes_images
 from ...nest.updates import ordered_roots
 from ..actions import LoopAction, Mark, Share, Split, apply, loads_of
 from ..planner import Planner, power_below
+from ..side_by_side import common_dimensions
 from .tiles import item_tile, warp_tile
 
 PRODUCT_DEPTH = 16
@@ -143,8 +144,11 @@ class GPUPlanner(Planner):
                   if coefficient(load.arg[1], best.var) not in (0, 1) and self.contiguous_rows(load, best) is not None]
         if across and self.square(best, across[0]):
             return
+        common = common_dimensions(self.nest, self.rows, best)
+        for root in common:
+            self.part(root.var, upper(root.extent), Kind.UPCAST)
         points = max(prod(upper(self.nest.roots[r].extent) for r in store.roots) for store in self.nest.stores)
-        if points * max(1, len(self.nest.nodes()) // 4) // self.lanes >= self.target.gpu.lanes:
+        if not common and points * max(1, len(self.nest.nodes()) // 4) // self.lanes >= self.target.gpu.lanes:
             width = self.even(best.var, self.lanes)
             if width >= 2 and any(coefficient(n.arg[1], best.var) == 1 for n in self.loads) | any(
                     coefficient(s.index, best.var) == 1 for s in self.nest.stores):
