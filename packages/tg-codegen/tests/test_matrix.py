@@ -11,7 +11,15 @@ import pytest
 from tg_codegen import Target, interpret, linearize
 from tg_codegen.compile import compile_ast
 from tg_codegen.emit.kernel import emit_nest
-from tg_codegen.ir.matrix import AVX2_DOTS, AVX512_DOTS, INSTRUCTIONS, Fragment, dot_product
+from tg_codegen.ir.matrix import (
+    AMX_TILES,
+    AVX2_DOTS,
+    AVX512_DOTS,
+    INSTRUCTIONS,
+    Fragment,
+    MatrixInstruction,
+    dot_product,
+)
 from tg_codegen.ir.text import parse_linear, print_uops
 from tg_codegen.ir.uop import UOp, UOps
 from tg_codegen.ir.verify import verify
@@ -35,6 +43,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 BF16, F32 = dtypes.bfloat16, dtypes.float32
 WIDE = Target(vector_bytes=64, registers=32, l1_bytes=1 << 15, l2_bytes=1 << 20, matrices=AVX512_DOTS)
 NARROW = Target(vector_bytes=32, registers=16, l1_bytes=1 << 15, l2_bytes=1 << 20, matrices=AVX2_DOTS)
+TILES = replace(WIDE, threads=2, matrices=(*AMX_TILES, *AVX512_DOTS))
 SMALL = replace(WIDE, vector_bytes=16, matrices=(dot_product("vdpbf16ps", BF16, BF16, F32, 4),))
 
 
@@ -110,6 +119,71 @@ def test_products(m: int, n: int, k: int, ta: bool, tb: bool) -> None:
     sink = emit_nest(apply(nest, actions), SMALL)
     assert len(matrices(sink)) >= 4
     run(sink, m, n, k, ta, tb)
+
+
+def numbers(rng: np.random.Generator, dtype: DType, *shape: int) -> Array:
+    """Bits of every number that there is of a dtype; without a fraction, so that sums of a few hundred are exact."""
+    if dtype is BF16:
+        return bits(rng.integers(-16, 17, shape))
+    return rng.integers(int(dtypes.min(dtype)), int(dtypes.max(dtype)) + 1, shape).astype(dtype.name)
+
+
+def interpreted(
+    sink: UOp, instruction: MatrixInstruction, m: int, n: int, k: int, ta: bool, tb: bool, threads: int, seed: int
+) -> None:
+    """Runs a product in the interpreter, and compares every bit of the result."""
+    rng = np.random.default_rng(seed)
+    x = numbers(rng, instruction.a, *((k, m) if ta else (m, k)))
+    y = numbers(rng, instruction.b, *((n, k) if tb else (k, n)))
+    out = np.zeros((m, n), instruction.acc.name)
+    verify(sink)
+    interpret(linearize(sink), [b.data.cast("B") for b in (out, x, y)], {}, threads=threads)
+    left, right = (floats(v) if v.dtype == np.uint16 else v.astype(np.int64) for v in (x, y))
+    np.testing.assert_array_equal(out, (left.T if ta else left) @ (right.T if tb else right))
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("instruction", AMX_TILES, ids=lambda found: found.name)
+def test_planned_products_of_tiles(instruction: MatrixInstruction, seed: int) -> None:
+    """Of any size from the smallest on, in any order, in one block of rows or in several."""
+    rng = np.random.default_rng([seed, AMX_TILES.index(instruction)])
+    m, n, k = (int(rng.integers(least, least + 16)) for least in (33, 32, instruction.shape[2]))
+    ta, tb = bool(rng.integers(2)), bool(rng.integers(2))
+    target = replace(TILES, threads=1 + seed, l2_bytes=int(rng.choice([8 << 10, 1 << 20])))
+    ast = product(m, n, k, ta, tb, instruction.a, instruction.b, instruction.acc)
+    sink = emit_nest(planned(ast, target), target)
+    assert {u.arg for u in matrices(sink)} == {instruction}
+    interpreted(sink, instruction, m, n, k, ta, tb, target.threads, seed)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(32, 64, 64), (64, 31, 64), (64, 64, 31)])
+def test_small_products_have_no_tiles(m: int, n: int, k: int) -> None:
+    assert not any(u.arg.tiled for u in matrices(emit_nest(planned(product(m, n, k), TILES), TILES)))
+
+
+def test_floats_whose_order_is_kept_have_no_tiles() -> None:
+    strict = replace(TILES, strict=True)
+    assert not matrices(emit_nest(planned(product(64, 64, 64), strict), strict))
+
+
+def test_a_long_sum_of_tiles_is_added_up_in_blocks() -> None:
+    """Each accumulator adds one sum after the other: what a register of rows has side by side counts as terms, too."""
+    target = replace(TILES, threads=1)
+    ast = product(33, 32, 8224)
+    sink = emit_nest(planned(ast, target), target)
+    assert len([u for u in sink.toposort() if u.op is UOps.ACC]) == 2 * len(matrices(sink))
+
+
+def test_tiles_as_llvm_has_them() -> None:
+    """Operands are loaded as tiles, sums stay tiles from one product to the next, and are stored once."""
+    renderer = LLVMRenderer(TILES)
+    spec = compile_ast(product(64, 64, 64), renderer)
+    assert [m.name for m in renderer.target.matrices][:5] == [m.name for m in AMX_TILES]
+    text = spec.src
+    assert text.count("call x86_amx @llvm.x86.tdpbf16ps.internal(i16 16, i16 64, i16 64") == 4
+    assert text.count("call x86_amx @llvm.x86.tileloadd64.internal(i16 16, i16 64") == 4
+    assert text.count("call void @llvm.x86.tilestored64.internal(i16 16, i16 64") == 4
+    assert not any(m.tiled for m in ClangRenderer(TILES).target.matrices)
 
 
 def test_the_first_operand_packed() -> None:

@@ -28,7 +28,7 @@ def test_every_member_has_a_row() -> None:
 
 
 def test_a_loop_is_run_in_one_way() -> None:
-    ways = (spec.SERIAL, spec.UNROLLED, spec.LANE, spec.GRID, frozenset({Kind.CONTRACT}))
+    ways = (spec.SERIAL, spec.UNROLLED, spec.LANE, spec.GRID, frozenset({Kind.CONTRACT, Kind.DEPTH}))
     assert all(sum(kind in way for way in ways) == 1 for kind in Kind)
     assert spec.STATED == {Kind.LOOP, Kind.REDUCE} < spec.SERIAL and spec.FRAGMENT < spec.LANE
     assert spec.ITEMS < spec.GRID and spec.REORDERING < spec.REDUCING

@@ -88,7 +88,7 @@ LAST_WORDS = {
     "Memory": ("bytes that a kernel has at its disposal", "DynamicMemory StageMemory _Memory"),
     "Number": ("of a range of floats", "Number WholeNumber"),
     "Op": ("what a node does", "NodeOp UOp"),
-    "Planner": ("collects actions for a nest", "CPUPlanner GPUPlanner Planner UpdatePlanner"),
+    "Planner": ("collects actions for a nest", "CPUPlanner GPUPlanner Planner TilePlanner UpdatePlanner"),
     "Reader": ("text to a kernel", "_KernelReader _Reader"),
     "Reductions": ("reductions that are emitted", "Reductions SplitReductions"),
     "Region": ("what a loop or a condition runs", "LinearRegion Region"),

@@ -12,6 +12,10 @@ from ..ir.uop import STREAM, UOp, UOps, const, shuffle, vectorize
 from ..machine.memory import STRIDES
 from .index import index_dtype, lane_step
 from .symbols import Symbols
+from .vectors import concatenated
+
+WIDE = 64
+"""Lanes of the widest vector register: bytes of AVX-512. Accesses of more lanes are made of runs that it holds."""
 
 
 class Access:
@@ -52,8 +56,29 @@ class Access:
             return whole.gep(*reversed(range(lanes)))
         if step is not None and 1 < step <= STRIDES and lanes >= 4 and self.symbols.lane_of(valid) is None:
             return self.spread(pointer, dtype, substitute(index, {lane: 0}), valid, step, lanes)
+        run = self.run(lane, index)
+        if run > 1:
+            parts = self.runs(lane, run, index, valid)
+            return concatenated([self.load(pointer, dtype, at, holds).broadcast(run) for at, holds in parts])
         return self.assemble(pointer, dtype, [
             (substitute(index, {lane: n}), substitute(valid, {lane: n})) for n in range(lanes)])
+
+    def run(self, lane: Variable, index: sint) -> int:
+        """The longest runs of many lanes, as those of rows, along which an index grows evenly; 1 if there are none."""
+        lanes = self.symbols.lanes[lane]
+        runs = (lanes >> n for n in range(1, lanes.bit_length() - 1) if lanes > WIDE)
+        return next((
+            run for run in runs if lanes % run == 0
+            and all(self.step(at, self.part(run)) in (0, 1) for at, in self.runs(lane, run, index))), 1)
+
+    def part(self, run: int) -> Variable:
+        """The variable that stands for the lanes of a run."""
+        return self.symbols.several("run", run)
+
+    def runs(self, lane: Variable, run: int, *exprs: sint) -> Iterator[tuple[sint, ...]]:
+        """Expressions over the lanes of each run."""
+        for first in range(0, self.symbols.lanes[lane], run):
+            yield tuple(substitute(expr, {lane: self.part(run) + first}) for expr in exprs)
 
     def spread(self, pointer: UOp, dtype: DType, index: sint, valid: sint, step: int, lanes: int) -> UOp:
         """Elements ``step`` apart: taken out of the vectors in which they lie, nothing beyond the last being read."""
@@ -115,6 +140,12 @@ class Access:
         value = value.broadcast(lanes)
         if self.step(index, lane) == 1:
             yield self.write(pointer, substitute(index, {lane: 0}), valid, value)
+            return
+        run = self.run(lane, index)
+        if run > 1:
+            for number, (at, holds) in enumerate(self.runs(lane, run, index, valid)):
+                if not (isinstance(holds, int) and not holds):
+                    yield from self.writes(pointer, at, holds, value.gep(*range(number * run, (number + 1) * run)))
             return
         for number in range(lanes):
             here = substitute(valid, {lane: number})

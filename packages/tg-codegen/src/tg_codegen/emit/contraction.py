@@ -46,7 +46,10 @@ def contraction(
         rows = columns = terms
     if columns is None:
         return None
-    shape = (fixed(rows) if rows else 1, fixed(columns), fixed(axis))
+    depth = next((a for a in whole.nest.axes if a.kind is Kind.DEPTH and a.root is axis.root), None)
+    side_by_side = fixed(axis)
+    count = side_by_side * (fixed(depth) if depth else 1)
+    shape = (fixed(rows) if rows else 1, fixed(columns), count)
     available = [m for m in whole.target.matrices if m.shape == shape]
     if terms is not None:
         found = paired_instruction_for(node, available)
@@ -55,9 +58,9 @@ def contraction(
     if found is None:
         return None
     instruction, a, b = found
-    every = env.open(axis.name, axis.root, axis.stride, whole.symbols.several(f"{axis.name}_element", fixed(axis)))
-    if whole.space.guard(every, roots) != 1:
-        return None
+    every = env.open(axis.name, axis.root, axis.stride, whole.symbols.several(f"{axis.name}_element", count))
+    if whole.space.guard(every, roots) != 1 and not (instruction.tiled and {a, b} <= whole.staged.keys()):
+        return None  # beyond the last term scratch has zeros, and memory what is none of its
     operands = []
     apart = instruction.threads == 1 and terms is None and in_rows(whole, b, columns, axis)
     for operand, fragment, lanes, number in ((a, 0, rows, 0), (b, 1, columns, 1)):
@@ -69,7 +72,10 @@ def contraction(
             continue
         place = elements.place(whole.symbols.several(f"{axis.name}_element", elements.count), whole.launch.warp)
         at = env if lanes is None else moved(env, lanes, place[number])
-        at = at.open(axis.name, axis.root, axis.stride, place[1 - number])
+        term = place[1 - number]
+        at = at.open(axis.name, axis.root, axis.stride, term if depth is None else term % side_by_side)
+        if depth is not None:
+            at = at.open(depth.name, axis.root, depth.stride, term // side_by_side)
         operands.append(whole.value(operand, at, site).broadcast(elements.count))
     return Contraction(instruction, *operands)
 

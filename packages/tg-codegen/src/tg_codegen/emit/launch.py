@@ -57,5 +57,5 @@ def launch(nest: Nest, target: Target, symbols: Symbols) -> Launch:
             counters.update((axis.name, layout.counter(axis, indices)) for axis in slot)
         if prefix == "lidx":
             found = tuple((index, int(size)) for index, size in zip(indices, layout.sizes, strict=True))
-    warp = next((counters[axis.name] for axis in nest.axes if axis.kind in FRAGMENT), 0)
+    warp = next((counters[axis.name] for axis in nest.axes if axis.kind in FRAGMENT and axis.name in counters), 0)
     return Launch(counters, found, warp)

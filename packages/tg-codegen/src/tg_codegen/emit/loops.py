@@ -158,20 +158,21 @@ class Loops:
         """A vector loop's counter, which stands for all lanes at once; for fragments, where their elements are."""
         if axis.kind not in FRAGMENT:
             return self.symbols.several(f"{axis.name}_lane", fixed(axis))
-        total = self.warp_instruction().fragments[2]
+        total = self.instruction().fragments[2]
         row, column = total.place(self.symbols.several("fragment", total.count), self.launch.warp)
         return row if axis.kind is Kind.FRAGMENT_ROWS else column
 
-    def warp_instruction(self) -> MatrixInstruction:
-        """The matrix instruction that a warp does.
+    def instruction(self) -> MatrixInstruction:
+        """The matrix instruction that has rows and columns.
 
         Raises:
           EmitError: if the target has none of that shape.
         """
         extents = {a.kind: a.extent for a in self.space.nest.axes}
         kinds = (Kind.FRAGMENT_ROWS, Kind.FRAGMENT_COLUMNS, Kind.CONTRACT)
-        shape = tuple(extents.get(kind, 0) for kind in kinds)
-        found = next((m for m in self.target.matrices if m.threads > 1 and m.shape == shape), None)
+        rows, columns, terms = (extents.get(kind, 0) for kind in kinds)
+        shape = rows, columns, terms * extents.get(Kind.DEPTH, 1)
+        found = next((m for m in self.target.matrices if (m.threads > 1 or m.tiled) and m.shape == shape), None)
         if found is None:
             raise EmitError(f"no matrix instruction of this target has rows, columns and depth {shape}")
         return found

@@ -71,6 +71,7 @@ class ReductionLoops:
         self.vectors = [a for a in axes if a.kind is Kind.LANES]
         self.group = [a for a in axes if a.kind is Kind.GROUP]
         self.contract = next((a for a in axes if a.kind is Kind.CONTRACT), None)
+        self.depth = [a for a in axes if a.kind is Kind.DEPTH]
         env = outer
         for axis in self.group:
             env = env.open(axis.name, axis.root, axis.stride, whole.launch.counters[axis.name])
@@ -179,7 +180,7 @@ class ReductionLoops:
 
     def terms_of(self, axes: Sequence[Axis]) -> int:
         """How many terms one accumulator adds up in an iteration around some serial loops."""
-        return prod(upper(axis.extent) for axis in (*axes, *self.unrolled))
+        return prod(upper(axis.extent) for axis in (*axes, *self.unrolled, *self.depth))
 
     def spans(self, axis: Axis, env: Env) -> list[Span]:
         """The copies in which a serial loop is emitted; one loop, where masks trim it."""
@@ -208,7 +209,7 @@ class ReductionLoops:
                 base = base.open(axis.name, axis.root, axis.stride, whole.loops.lane(axis))
         if self.contract is not None and not (wide and self.vectors):
             return self.contracted(acc, total, base, site)
-        inner = [] if self.contract is None else [self.contract]
+        inner = [] if self.contract is None else [*self.depth, self.contract]
         unrolled = [*self.unrolled, *self.vectors, *inner] if wide else self.unrolled
         return self.terms(acc, total, base, unrolled, site)
 
@@ -221,7 +222,7 @@ class ReductionLoops:
                 env = env.open(axis.name, axis.root, axis.stride, value)
             found = contraction(self.whole, acc.node, self.contract, env, self.roots, site)
             if found is None:
-                total = self.terms(acc, total, env, [self.contract], site)
+                total = self.terms(acc, total, env, [*self.depth, self.contract], site)
             else:
                 total = UOp(UOps.MATRIX, total.dtype, (total, found.a, found.b), found.instruction)
         return total

@@ -7,6 +7,7 @@ into tiles which are transposed in registers.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from tg_lazy import Ops
@@ -15,7 +16,7 @@ from tg_shape import sint, substitute
 from ..ir.uop import UOp
 from ..nest.env import Env
 from ..nest.nest import Axis, Node
-from ..nest.spec import LANE, Kind, NodeOp
+from ..nest.spec import FRAGMENT, LANE, Kind, NodeOp
 from .known import StageMemory
 from .site import Region, Site
 from .space import fixed
@@ -42,14 +43,17 @@ class StageCopies:
 
     def compute(self, node: Node, memory: StageMemory, inner: Sequence[Axis], site: Site) -> None:
         """Computes a node for each iteration of the loops ``inner``."""
-        apart = [axis for axis in inner if axis.kind is not Kind.CONTRACT]
+        apart = [own_lanes(axis) for axis in inner if axis.kind is not Kind.CONTRACT]
         self.loops.nested(apart, site, lambda inside: self.put(node, memory, inside))
 
     def copy(self, node: Node, memory: StageMemory, inner: Sequence[Axis], site: Site) -> None:
         """Copies a load, in vectors of what scratch keeps together; converted, where that is what is kept."""
         load = copied(node)
         assert load is not None
-        inner = [axis for axis in inner if axis.kind is not Kind.CONTRACT]
+        inner = [own_lanes(axis) for axis in inner if axis.kind is not Kind.CONTRACT]
+        if inner and inner[-1].kind is Kind.DEPTH:
+            self.copy_rows(node, memory, inner[:-1], inner[-1], site)
+            return
         near = inner[-1] if inner and inner[-1].kind in LANE | {Kind.UPCAST} else None
         if near is None:
             self.compute(node, memory, inner, site)
@@ -75,6 +79,31 @@ class StageCopies:
             self.loops.serial([axis for axis in others if axis not in run], site, each)
         else:
             self.loops.nested(others, site, each)
+
+    def copy_rows(
+        self, node: Node, memory: StageMemory, inner: Sequence[Axis], depth: Axis, site: Site
+    ) -> None:
+        """Copies the first operand of tiles, all terms of a row of which are neighbours in scratch."""
+        load, contract = copied(node), self.side_by_side(node, site.env)
+        assert load is not None and contract is not None
+        count = fixed(contract)
+        term = self.symbols.several(f"{depth.name}_term", fixed(depth) * count)
+
+        def terms(env: Env) -> Env:
+            env = env.open(depth.name, depth.root, depth.stride, term // count)
+            return env.open(contract.name, contract.root, contract.stride, term % count)
+
+        others = sorted(inner, key=lambda axis: -axis.step(load.arg[1]))
+        run = self.contiguous(load, others, terms(site.env))
+
+        def each(inside: Site) -> None:
+            deeper = Site(inside.region, terms(inside.env), depth.name, inside)
+            if run:
+                self.copy_run(node, memory, run, deeper)
+            else:
+                self.put(node, memory, deeper)
+
+        self.loops.serial([axis for axis in others if axis not in run], site, each)
 
     # one element, or all lanes
 
@@ -198,6 +227,11 @@ class StageCopies:
         for column, place in zip(turned(vectors), places, strict=True):
             value = column.cast(node.dtype)
             site.region.effects.extend(self.access.writes(memory.pointer, memory.offset(place.env), 1, value))
+
+
+def own_lanes(axis: Axis) -> Axis:
+    """A loop as a copy runs through it: rows and columns of a matrix instruction are lanes of their own."""
+    return replace(axis, kind=Kind.VECTOR) if axis.kind in FRAGMENT else axis
 
 
 def opened(env: Env, run: Sequence[Axis], value: sint) -> Env:

@@ -1,15 +1,16 @@
 """Matrix instructions: what a target multiplies and adds in one go, and which thread holds which element.
 
-``acc[m, n] += sum over k of a[m, k] * b[k, n]``. A processor's dot products of short vectors are such instructions
-with one row and one thread; or, *paired*, with as many rows as columns, of whose products they take the diagonal: lane
-by lane those of two vectors. A GPU's are done by a warp together, each thread holding a *fragment* of every operand.
-Element ``e`` of thread ``t`` stands at a place that is the sum, over the bits of both numbers, of one step for each
-bit that is set: all known instructions are laid out so.
+``acc[m, n] += sum over k of a[m, k] * b[k, n]``. A processor's dot products of short vectors are such instructions with
+one row and one thread; or, *paired*, with as many rows as columns, of whose products they take the diagonal: lane by
+lane those of two vectors. Those of tile registers have rows and columns, and one thread too. A GPU's are done by a warp
+together, each thread holding a *fragment* of every operand. Element ``e`` of thread ``t`` stands at a place that is the
+sum, over the bits of both numbers, of one step for each bit that is set: all known instructions are laid out so.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 from tg_dtype import DType, dtypes
@@ -87,7 +88,26 @@ class MatrixInstruction:
     @property
     def paired(self) -> bool:
         """Whether lanes of the first operand are multiplied with those of the second, one with one."""
-        return self.threads == 1 and self.shape[0] > 1
+        return self.threads == 1 and 1 < self.shape[0] == self.fragments[2].count
+
+    @property
+    def tiled(self) -> bool:
+        """Whether one thread does it, on rows and columns.
+
+        >>> AMX_BF16.tiled, AVX512_BF16.tiled, AVX512_VNNI_PAIRED[0].tiled
+        (True, False, False)
+        """
+        return self.threads == 1 and 1 < self.shape[0] < self.fragments[2].count
+
+    @property
+    def together(self) -> int:
+        """Terms that lie side by side in the second operand, for each of its columns.
+
+        >>> AMX_BF16.together, AMX_BYTES[0].together, AVX512_BF16.together
+        (2, 4, 2)
+        """
+        inner = takewhile(lambda step: step[0] > 0, self.fragments[1].elements)
+        return 1 << sum(1 for _ in inner)
 
 
 PAIRED: Final = "paired."
@@ -132,6 +152,36 @@ AVX512_VNNI_PAIRED = tuple(
 WITHOUT_SIGN = frozenset({AVX512_VNNI_SIGNED})
 """Instructions that are put together of others, of which one takes a first operand without a sign."""
 AVX512_DOTS = (AVX512_BF16, *AVX512_VNNI_ALL, *AVX512_VNNI_PAIRED)
+
+def tile_product(name: str, a: DType, b: DType, acc: DType) -> MatrixInstruction:
+    """A product of two tile registers of 16 rows of 64 bytes, added to a third one.
+
+    The first has a row of its matrix in each of its rows; the second as many terms of a column side by side as an
+    element of the sum has room for, then those of the next column.
+
+    Source: *Intel Architecture Instruction Set Extensions Programming Reference*, "TDPBF16PS", "TDPBSSD".
+
+    >>> found = tile_product("tdpbf16ps", dtypes.bfloat16, dtypes.bfloat16, dtypes.float32)
+    >>> found.shape, [fragment.count for fragment in found.fragments], found.fragments[1].place(35)
+    ((16, 16, 32), [512, 512, 256], (3, 1))
+    """
+    side, together = (1, 2, 4, 8), acc.itemsize // a.itemsize
+    near = tuple(1 << i for i in range(together.bit_length() - 1))
+    far = tuple(together * s for s in side)
+    fragments = (
+        Fragment((*((0, s) for s in (*near, *far)), *((s, 0) for s in side))),
+        Fragment((*((s, 0) for s in near), *((0, s) for s in side), *((s, 0) for s in far))),
+        Fragment((*((0, s) for s in side), *((s, 0) for s in side))),
+    )
+    return MatrixInstruction(name, a, b, acc, (16, 16, 16 * together), fragments)
+
+
+AMX_BF16 = tile_product("tdpbf16ps", dtypes.bfloat16, dtypes.bfloat16, dtypes.float32)
+_BYTES = (("s", dtypes.int8), ("u", dtypes.uint8))
+AMX_BYTES = tuple(
+    tile_product(f"tdpb{first}{second}d", a, b, dtypes.int32)
+    for first, a in _BYTES for second, b in _BYTES)
+AMX_TILES = (AMX_BF16, *AMX_BYTES)
 
 _WORDS = (dtypes.int16, dtypes.int8, dtypes.uint8)
 """Dtypes whose numbers are all numbers of int16."""
@@ -218,5 +268,5 @@ def simdgroup_product(dtype: DType) -> MatrixInstruction:
 SIMDGROUP = tuple(simdgroup_product(dtype) for dtype in (dtypes.float16, dtypes.bfloat16, dtypes.float32))
 
 INSTRUCTIONS = {found.name: found for found in (
-    *AVX512_DOTS, *AVX2_DOTS, *(found for found, _ in MMA), MMA_TF32, *SIMDGROUP)}  # fmt: skip
+    *AMX_TILES, *AVX512_DOTS, *AVX2_DOTS, *(found for found, _ in MMA), MMA_TF32, *SIMDGROUP)}  # fmt: skip
 """Every instruction by its name."""

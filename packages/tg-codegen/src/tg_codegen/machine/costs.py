@@ -78,6 +78,9 @@ class CPUCosts:
         0.5, "cycles", "a vector to which products of pairs of bfloat16 are added, where that is an instruction",
         "as a multiply-add on Zen 5, but 2 cycles from Sapphire Rapids on (libxsmm/tpp-mlir, pull request 1025: half as"
         " fast as floats); probe `pairs`")  # fmt: skip
+    tile_product: float = number(
+        16.0, "cycles", "a product of two tile registers that is added to a third one",
+        "Intel: TDPBF16PS and TDPBSSD begin every 16 cycles on Sapphire Rapids")  # fmt: skip
     conversion: float = number(1.0, "cycles", "a vector of halves that becomes one of floats", "Fog: VCVTPH2PS")
     insertion: float = number(
         1.0, "cycles", "a scalar that is put into a lane of a vector", "Fog: VINSERTPS, VPUNPCK: a shuffle each")

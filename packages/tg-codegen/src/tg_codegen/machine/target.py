@@ -94,12 +94,12 @@ class Target:
 
     @property
     def warp(self) -> int:
-        """Work-items that do a matrix instruction together, and that run together in any case.
+        """Work-items that do a matrix instruction together, and that run together in any case; 1 where threads loop.
 
-        >>> Target(kind="gpu").warp
-        32
+        >>> Target(kind="gpu").warp, Target().warp
+        (32, 1)
         """
-        return next((found.threads for found in self.matrices if found.threads > 1), WARP)
+        return next((found.threads for found in self.matrices if found.threads > 1), WARP) if self.grid else 1
 
     @property
     def keeps_rows(self) -> bool:

@@ -97,7 +97,7 @@ def group_shape(nest: Nest, most: tuple[int, int, int]) -> LaunchShape:
 
 def item_shape(nest: Nest, warp: int = WARP) -> LaunchShape:
     """Where the counters of the LOCAL and GROUP loops are found; ``warp`` threads do a matrix instruction together."""
-    fragments = [axis for axis in nest.axes if axis.kind in FRAGMENT]
+    fragments = [axis for axis in nest.axes if axis.kind in FRAGMENT and warp > 1]
     slots: list[list[Axis]] = [fragments] if fragments else []
     slots += [[axis] for axis in nest.axes if axis.kind is Kind.LOCAL]
     for axis in (a for a in nest.axes if a.kind is Kind.GROUP):

@@ -34,7 +34,7 @@ def instruction_for(
     """The first instruction that does a reduction whose results are lanes along ``columns``, with its operands.
 
     Only the instruction's second operand depends on the columns, and, where several threads do it together, only the
-    first on ``rows``.
+    first on ``rows``; the same holds of tile registers.
     """
     pair = factors(node)
     if pair is None or (columns in pair[0].free) is (columns in pair[1].free):
@@ -42,9 +42,10 @@ def instruction_for(
     a, b = pair if columns in pair[1].free else reversed(pair)
     if rows is not None and (rows not in a.free or rows in b.free):
         return None
-    wanted = (a.dtype, b.dtype, node.dtype, rows is not None)
+    wanted = (a.dtype, b.dtype, node.dtype)
     for found in available:
-        if not found.paired and (found.a, found.b, found.acc, found.threads > 1) == wanted:
+        by_rows = found.threads > 1 or found.tiled
+        if not found.paired and by_rows is (rows is not None) and (found.a, found.b, found.acc) == wanted:
             return found, a, b
     return None
 

@@ -47,8 +47,19 @@ def stage_places(found: Windowed, itemsize: int, inner: Sequence[Axis], target: 
         iterations(axis)
     axes = [Axis(w.root.name, w.root, 1, w.reach(inner), Kind.LOOP) for w in found.windows]
     axes += [a for a in inner if a.root not in found.factors]
-    axes.sort(key=lambda a: (a.kind is Kind.CONTRACT, a.kind in LANE, a.kind is Kind.UPCAST))
+    axes.sort(key=_nearness)
     return StagePlaces(tuple(axes), *spaced(list(reversed(axes)), itemsize, target))
+
+
+def _nearness(axis: Axis) -> int:
+    """How near one another the iterations of a loop lie, as a matrix instruction's operands have them.
+
+    Terms that are contracted together are neighbours; then columns, further terms, and rows.
+    """
+    if axis.kind is Kind.FRAGMENT_ROWS:
+        return 2
+    order = {Kind.UPCAST: 1, Kind.DEPTH: 3, Kind.CONTRACT: 5}
+    return 4 if axis.kind in LANE else order.get(axis.kind, 0)
 
 
 def spaced(

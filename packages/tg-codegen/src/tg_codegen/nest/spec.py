@@ -83,6 +83,7 @@ class Kind(Enum):
     LANES = auto()
     GROUP = auto()
     CONTRACT = auto()
+    DEPTH = auto()
 
 
 class LoopTrait(Flag):
@@ -124,15 +125,17 @@ KINDS: dict[Kind, KindSpec] = {
     Kind.UPCAST: KindSpec(False, _T.UNROLLED | _T.ONCE, "unrolled: one register each"),
     Kind.VECTOR: KindSpec(False, _T.LANE | _T.ONCE, "one vector lane each"),
     Kind.ROWS: KindSpec(False, _T.LANE, "one lane each; one accumulator each in a reduction that has lanes of its own"),
-    Kind.FRAGMENT_ROWS: KindSpec(False, _T.LANE | _T.FRAGMENT, "rows that a matrix instruction of several threads has"),
+    Kind.FRAGMENT_ROWS: KindSpec(False, _T.LANE | _T.FRAGMENT, "rows that a matrix instruction has"),
     Kind.FRAGMENT_COLUMNS: KindSpec(
-        False, _T.LANE | _T.FRAGMENT, "its columns: threads and their vector lanes have an element each"),
+        False, _T.LANE | _T.FRAGMENT, "its columns: the vector lanes of its threads have an element each"),
     Kind.REDUCE: KindSpec(True, _T.STATED | _T.SERIAL, "serial"),
     Kind.UNROLL: KindSpec(True, _T.UNROLLED | _T.ONCE, "unrolled into one accumulator, in order"),
     Kind.SPREAD: KindSpec(True, _T.UNROLLED | _T.ONCE | _T.REORDERING, "unrolled, one accumulator each"),
     Kind.LANES: KindSpec(True, _T.LANE | _T.ONCE | _T.ALONE | _T.REORDERING, "one vector lane each"),
     Kind.GROUP: KindSpec(True, _T.GRID | _T.ITEM | _T.REORDERING, "across the work-items of a group"),
     Kind.CONTRACT: KindSpec(True, _T.ALONE | _T.REORDERING, "by an instruction that multiplies and adds"),
+    Kind.DEPTH: KindSpec(
+        True, _T.ONCE | _T.ALONE | _T.REORDERING, "by the same instruction: so many times what CONTRACT has"),
 }  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def _cost(u: UOp, target: Target) -> float:
     if u.op is UOps.LOAD:
         return _pieces(u, target) * (costs.load if len(u.src) < 3 else costs.masked_load)
     if u.op is UOps.MATRIX:
-        return _pieces(u, target) * costs.product(u.arg.a)
+        return costs.tile_product if u.arg.tiled else _pieces(u, target) * costs.product(u.arg.a)
     return _pieces(u, target) * (_arithmetic(u, costs) if isinstance(u.op, Ops) else 1.0)
 
 

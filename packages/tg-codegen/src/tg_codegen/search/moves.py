@@ -120,7 +120,7 @@ def loop_moves(nest: Nest, target: Target) -> Iterator[LoopAction]:
             reordering = () if target.strict else (Kind.SPREAD, Kind.LANES, Kind.GROUP)
             kinds = tuple(kind for kind in (Kind.UNROLL, *reordering) if kind not in there | none)
             yield from (Split(axis.name, factor, kind) for kind in kinds for factor in split_factors(axis.extent, kind))
-            deep = sorted({m.shape[2] for m in target.matrices if not target.strict})
+            deep = sorted({m.shape[2] for m in target.matrices if not m.tiled and not target.strict})
             yield from (Split(axis.name, k, Kind.CONTRACT) for k in deep)
             if isinstance(axis.extent, int) and axis.extent <= SMALL:
                 yield Mark(axis.name, Kind.UNROLL)
@@ -190,15 +190,17 @@ def joint_moves(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
 
 
 def warp_moves(nest: Nest, target: Target) -> Iterator[tuple[LoopAction, ...]]:
-    """Splits that give a product to an instruction of all items of a warp: its rows, its columns and its depth."""
+    """Splits that give a product to an instruction with rows and columns, of a warp or of tile registers."""
     loops = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.GLOBAL)]
     for node, rows, columns in product(reductions_of(nest), loops, loops):
         found = None if rows.root is columns.root else instruction_for(node, columns.root, rows.root, target.matrices)
         if found is not None:
             m, n, k = found[0].shape
+            near = found[0].together if found[0].tiled else k
             for depth in (a for a in nest.axes if a.kind is Kind.REDUCE and a.root in node.arg[1]):
                 yield (Split(rows.name, m, Kind.FRAGMENT_ROWS), Split(columns.name, n, Kind.FRAGMENT_COLUMNS),
-                       Split(depth.name, k, Kind.CONTRACT))
+                       Split(depth.name, near, Kind.CONTRACT),
+                       *([Split(depth.name, k // near, Kind.DEPTH)] if near < k else []))
 
 
 def split_factors(extent: sint, kind: Kind) -> tuple[int, ...]:

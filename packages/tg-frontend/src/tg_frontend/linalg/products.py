@@ -276,7 +276,7 @@ def lstsq(a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | Non
 
     Returns:
       The solution (…, n, k); the sums of squares that are left (…, k), empty unless m > n; the ranks; and the singular
-      values. Where a rank is below n, numpy and PyTorch leave the sums out; here a shape does not depend on values.
+      values.
 
     Raises:
       ValueError: if the shapes do not fit, or there is no such driver.

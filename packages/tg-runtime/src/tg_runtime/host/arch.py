@@ -8,13 +8,14 @@ import re
 from typing import NamedTuple
 
 from tg_codegen import Target
-from tg_codegen.ir.matrix import AVX2_DOTS, AVX512_BF16, AVX512_VNNI_ALL, AVX512_VNNI_PAIRED
+from tg_codegen.ir.matrix import AMX_BF16, AMX_BYTES, AVX2_DOTS, AVX512_BF16, AVX512_VNNI_ALL, AVX512_VNNI_PAIRED
 from tg_codegen.machine.costs import CPUCosts
 
 from ..errors import DevSyntaxError
 from .caches import Caches
 from .caches import this_machine as these_caches
 from .processor import features, vendor
+from .tile_registers import tiles_permitted
 
 
 class Machine(NamedTuple):
@@ -63,6 +64,7 @@ MACHINES = {
 _ALIASES = {"amd64": "x86_64", "arm64": "aarch64"}
 # names that differ between LLVM and Linux
 _LINUX = {
+    "amx-tile": "amx_tile", "amx-bf16": "amx_bf16", "amx-int8": "amx_int8",
     "avx512bf16": "avx512_bf16", "avx512vnni": "avx512_vnni",
     "sse3": "pni", "sse4.1": "sse4_1", "sse4.2": "sse4_2", "lzcnt": "abm",
 }  # fmt: skip
@@ -73,8 +75,9 @@ _NEEDS = {
     "avx512dq": frozenset({"avx", "avx2", "fma", "f16c", "avx512f"}),
     "avx512bf16": frozenset({"avx", "avx2", "fma", "f16c", "avx512f"}),
     "avx512vnni": frozenset({"avx", "avx2", "fma", "f16c", "avx512f"}),
+    "amx-bf16": frozenset({"amx-tile"}), "amx-int8": frozenset({"amx-tile"}),
 }  # fmt: skip
-_CHECKED = re.compile(r"(avx|avx2|avx512\w+|fma|f16c|bmi1?|bmi2|lzcnt|popcnt|sse3|ssse3|sse4\.[12]|sse4a)\Z")
+_CHECKED = re.compile(r"(amx-\w+|avx|avx2|avx512\w+|fma|f16c|bmi1?|bmi2|lzcnt|popcnt|sse3|ssse3|sse4\.[12]|sse4a)\Z")
 
 # x86-64 processors that have 512-bit, and those that have 256-bit vectors, as LLVM and GCC name them
 _WIDE = re.compile(
@@ -87,19 +90,22 @@ _MEDIUM = re.compile(
 )
 
 
+_WITH_TILES = r"(sapphire|emerald|granite|diamond)rapids|novalake"
 _WITH_BF16 = re.compile(r"cooperlake|(sapphire|emerald|granite|diamond)rapids|novalake|znver[456]")
 # extensions that not all with such vectors have; SSE4A is AMD's alone
 _WITH = {
     "avx512bf16": _WITH_BF16,
     "avx512vnni": re.compile(r"cascadelake|icelake|rocketlake|tigerlake|" + _WITH_BF16.pattern),
+    **dict.fromkeys(("amx-tile", "amx-bf16", "amx-int8"), re.compile(_WITH_TILES)),
     "sse4a": re.compile(r"amdfam10|barcelona|btver|bdver|znver"),
 }
 # cores whose VDPBF16PS takes two cycles, where a multiply-add takes half of one: those of Intel that have AVX512-FP16,
-# and AMX for matrices of bfloat16, which is not used here
+# and AMX for matrices of bfloat16
 _SLOW_PAIRS = re.compile(r"(sapphire|emerald|granite|diamond)rapids")
 _SLOW_PAIR_CYCLES = 2.0
 # the matrix instructions of x86-64 and the extension that each needs
 _MATRICES = (
+    (AMX_BF16, "amx-bf16"), *((found, "amx-int8") for found in AMX_BYTES),
     (AVX512_BF16, "avx512bf16"), *((found, "avx512vnni") for found in (*AVX512_VNNI_ALL, *AVX512_VNNI_PAIRED)),
     *((found, "avx2") for found in AVX2_DOTS),
 )  # fmt: skip
@@ -110,6 +116,11 @@ def this_machine() -> str:
     """The name of the instruction set that this process runs on."""
     name = platform.machine().lower()
     return _ALIASES.get(name, name)
+
+
+def _here(feature: str) -> bool:
+    """Whether this machine has an extension, and this process may use it."""
+    return _LINUX.get(feature, feature) in features() and (not feature.startswith("amx-") or tiles_permitted())
 
 
 class CPUArch(NamedTuple):
@@ -169,7 +180,7 @@ class CPUArch(NamedTuple):
                 return False
         if self.kind.name == "x86_64":
             if not self.cpu and not self.machine:
-                return _LINUX.get(feature, feature) in features()
+                return _here(feature)
             if feature in _WITH:
                 return bool(_WITH[feature].match(self.cpu))
             if feature.startswith("avx512"):
@@ -193,9 +204,8 @@ class CPUArch(NamedTuple):
         if self.machine or this_machine() != "x86_64":
             return []
         wanted = [f[1:] for f in self.features if f[0] == "+"]
-        wanted += [f for f in ("avx512f", "avx2", "fma", "sse4a") if self.cpu and self.has(f)]
-        mine = features()
-        return [f for f in dict.fromkeys(wanted) if _CHECKED.match(f) and _LINUX.get(f, f) not in mine]
+        wanted += [f for f in ("avx512f", "avx2", "fma", "sse4a", "amx-tile") if self.cpu and self.has(f)]
+        return [f for f in dict.fromkeys(wanted) if _CHECKED.match(f) and not _here(f)]
 
     def target(self, threads: int) -> Target:
         """The processor as the code generator wants to know it."""

@@ -23,6 +23,7 @@ from .elementwise import elementwise_tile
 from .interleaved import read_in_place
 from .lane_choice import LaneChoice
 from .lane_tiles import lane_tile
+from .matrix_tiles import TilePlanner
 from .packed_blocks import pack_both
 from .packing import pack_rows, pack_vectors
 from .panels import least_reads, resident, scattered, widest
@@ -305,6 +306,9 @@ def cpu_loops(nest: Nest, target: Target) -> list[LoopAction]:
     matrices = tuple(found for found in target.matrices if gains(found, target))
     target = target if matrices == target.matrices else replace(target, matrices=matrices)
     if target.matrices:
+        actions = TilePlanner(nest, target).planned()
+        if actions:
+            return actions
         actions = read_in_place(nest, target)
         if actions:
             return [*actions, *operand_actions(apply(nest, actions), target)]

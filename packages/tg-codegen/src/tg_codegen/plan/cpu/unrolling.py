@@ -67,7 +67,7 @@ def innermost(nest: Nest) -> Axis | None:
     products = all(node.arg[0] is Ops.ADD and node.src[0].op is Ops.MUL for node in reductions)
     if not products or len({node.arg[1] for node in reductions}) != 1 or any(node.level != 1 for node in reductions):
         return None
-    inner = [a for a in nest.axes if a.kind in REDUCING and a.kind is not Kind.CONTRACT]
+    inner = [a for a in nest.axes if a.kind in REDUCING and a.kind not in (Kind.CONTRACT, Kind.DEPTH)]
     if not inner or any(a.kind is not Kind.REDUCE for a in inner) or any(s.axis == inner[-1].name for s in nest.stages):
         return None
     root = inner[-1].root

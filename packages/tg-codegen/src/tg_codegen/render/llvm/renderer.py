@@ -28,6 +28,7 @@ from .conversion import LLVMConversion
 from .dialect import CPU, LLVMDialect
 from .memory import LLVMAccess
 from .text import FLOATS, LLVMText, llvm_type, scalar_type
+from .tiles import TILES, LLVMTileRegisters
 
 
 class LLVMRenderer(Renderer):
@@ -38,7 +39,7 @@ class LLVMRenderer(Renderer):
     """
 
     name: ClassVar[str] = "LLVM"
-    matrices: ClassVar[frozenset[str]] = frozenset(MATRICES)
+    matrices: ClassVar[frozenset[str]] = frozenset({*MATRICES, *TILES})
     scales: ClassVar[bool] = True
 
     def __init__(self, target: Target | None = None) -> None:
@@ -67,6 +68,7 @@ class LLVMFunction:
         self._conversion = LLVMConversion(self._text)
         self._arithmetic = LLVMArithmetic(self._text, self._facts, self._conversion)
         self._memory = LLVMAccess(self._text, self._facts)
+        self._tiles = LLVMTileRegisters(self._text, uops)
         self._allocas: list[str] = []
         self._globals: list[str] = []
         self._as_written = ""
@@ -97,7 +99,7 @@ class LLVMFunction:
             *self._globals,
             f"define {self._dialect.convention}void @{self._name}({', '.join(parameters)}) #0{more} {{",
             "entry:",
-            *(f"  {line}" for line in self._allocas),
+            *(f"  {line}" for line in (*self._allocas, *self._tiles.memory)),
             *(f"  {line}" for line in self._memory.entry),
             *self._text.body,
             # what went past the caches is seen by whoever is told next
@@ -130,11 +132,12 @@ class LLVMFunction:
             case UOps.ACC:
                 register = values[u] = f"%reg{len(self._allocas)}"
                 self._allocas.append(f"{register} = alloca {llvm_type(u.dtype)}{self._private}")
-                text.line(f"store {text.typed(u.src[0])}, {text.register} {register}")
+                text.line(f"store {llvm_type(u.dtype)} {self._tiles.vector(u.src[0])}, {text.register} {register}")
             case UOps.ASSIGN:
-                text.line(f"store {text.typed(u.src[1])}, {text.register} {values[u.src[0]]}")
+                kind = llvm_type(u.src[1].dtype)
+                text.line(f"store {kind} {self._tiles.vector(u.src[1])}, {text.register} {values[u.src[0]]}")
             case UOps.READ:
-                values[u] = text.value(u.src[0])
+                values[u] = self._tiles.kept(u, text.value(u.src[0]))
             case UOps.RANGE:
                 self._open_range(u)
             case UOps.ENDRANGE:
@@ -148,7 +151,10 @@ class LLVMFunction:
                 text.line(f"br label %{label}.end")
                 text.open_block(f"{label}.end")
             case UOps.LOAD:
-                values[u] = self._memory.load(u)
+                if u in self._tiles.operands:
+                    values[u] = self._tiles.load(u, self._memory.address(u.src[0], u.src[1]))
+                else:
+                    values[u] = self._memory.load(u)
             case UOps.STORE:
                 self._memory.store(u)
             case UOps.PREFETCH:
@@ -173,8 +179,8 @@ class LLVMFunction:
                     mask = f"<{len(u.arg)} x i32> <{lanes}>"
                     values[u] = text.emit(f"shufflevector {text.typed(u.src[0])}, {second}, {mask}")
             case UOps.MATRIX:
-                together = self._dialect.matrix
-                values[u] = self._arithmetic.matrix(u) if together is None else together(text, u)
+                together = self._tiles.product if u.arg.tiled else self._arithmetic.matrix
+                values[u] = together(u) if self._dialect.matrix is None else self._dialect.matrix(text, u)
             case UOps.SCALE:
                 values[u] = self._arithmetic.scale(u)
             case _:
