@@ -332,9 +332,9 @@ made of these, such as gelu or silu = x * sigmoid(x), is as accurate as that let
 
 A device that flushes subnormal numbers to zero, as its specification may let it, does so here too: WEBGPU does, and CL
 where the driver says so. So does, of factors and of sums, the CPU's instruction that adds products of bfloat16 in pairs
-(VDPBF16PS), which is used where it is fast: Zen 4 and later, Cooper Lake. Of CUDA C++, EXP, EXP2, LOG, LOG2, SIN and
-COS are CUDA's own (2 ulp by its guide). PTX has EXP2 as an instruction, which is approximate (2 ulp on the hardware;
-the page's MOCK device computes it on the host).
+(VDPBF16PS), which is used where it is fast: Zen 4 and later, Cooper Lake; and that of tile registers (TDPBF16PS, AMX),
+from Sapphire Rapids on. Of CUDA C++, EXP, EXP2, LOG, LOG2, SIN and COS are CUDA's own (2 ulp by its guide). PTX has
+EXP2 as an instruction, which is approximate (2 ulp on the hardware; the page's MOCK device computes it on the host).
 """
 
 

@@ -35,17 +35,21 @@ def common_dimensions(
 ) -> list[Root]:
     """The dimensions of an output without reductions that are to be side by side, each of them whole; often none.
 
+    On each of them a condition depends, so that its copies are of different code.
+
     Args:
       nest: its loops are not changed yet.
       rows: the dimensions of the output.
       lanes: that of the lanes, which is none of them; then only what differs from lane to lane is counted.
       weigh: how much work a node is.
     """
+    tested = {var for node in nest.nodes() if node.op is Ops.WHERE for var in node.src[0].free}
     short, copies = list[Root](), 1
     for root in sorted(rows, key=lambda r: r.extent if isinstance(r.extent, int) else MOST_BESIDE):
-        if root is not lanes and isinstance(root.extent, int) and 2 <= root.extent <= MOST_BESIDE // copies:
+        few = isinstance(root.extent, int) and 2 <= root.extent <= MOST_BESIDE // copies
+        if few and root is not lanes and root.var in tested:
             short.append(root)
-            copies *= root.extent
+            copies *= _extent(root)
     nodes = [(n, weigh(n)) for n in nest.nodes() if n.free and (lanes is None or lanes.var in n.free)]
 
     def work(chosen: Sequence[Root]) -> float:

@@ -27,8 +27,8 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
 
     Example:
       >>> from tg_frontend import Tensor, fft
-      >>> fft.fft(Tensor([1.0, 0.0, -1.0, 0.0]))
-      Tensor([0.+0.j, 2.+0.j, 0.+0.j, 2.+0.j])
+      >>> fft.fft(Tensor([3.0, 1.0, -1.0, 0.0]))
+      Tensor([3.+0.j, 4.-1.j, 1.+0.j, 4.+1.j])
     """
     return _complex(input, n, dim, norm, False, "fft")
 

@@ -60,7 +60,7 @@ def blackman(
 
     Example:
       >>> from tg_frontend.signal.windows import blackman
-      >>> blackman(5).round(4)
+      >>> blackman(5).abs().round(4)
       Tensor([0.  , 0.34, 1.  , 0.34, 0.  ])
     """
     return tapers.blackman(Tensor, M, sym, dtype, device, requires_grad)
