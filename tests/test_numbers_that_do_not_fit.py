@@ -204,6 +204,45 @@ def test_integers_are_compared_exactly(kind: str, seed: int) -> None:
                 assert call(x[0], other).tolist() in (truths[0], truths[:1]), f"{name} of one: {what}"
 
 
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_integers_are_compared_exactly_with_symbolic_ones(kind: str) -> None:
+    rng = np.random.default_rng(INTEGERS.index(kind))
+    elements, others = _drawn(rng, kind)
+    x = Tensor(elements, dtype=kind, device="NUMPY")
+    for number in (v for v in others if isinstance(v, int) and 0 <= v < 2**62):
+        symbol = tg.Variable("n", max(0, number - int(rng.integers(0, 999))), number + int(rng.integers(0, 999)))
+        for name in COMPARED:
+            truths = [getattr(operator, name)(v, number) for v in elements]
+            turned = getattr(operator, COMPARED[(2, 3, 0, 1, 4, 5)[COMPARED.index(name)]])
+            for found in (getattr(operator, name)(x, symbol.bind(number)), turned(symbol.bind(number), x)):
+                assert found.tolist() == truths, f"{name}: {elements} of {kind} beside {number}"
+
+
+SYMBOLIC: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "turned sub": lambda x, v: v - x, "minimum": Tensor.minimum, "clip": lambda x, v: x.clip(0, v),
+    "where": lambda x, v: HELD.where(x, v), "full": lambda x, v: Tensor.full((2,), v, dtype=x.dtype, device="NUMPY"),
+    "Tensor": lambda x, v: Tensor(v, dtype=x.dtype, device="NUMPY"), "full_like": lambda x, v: x.full_like(v),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SYMBOLIC)
+def test_symbolic_integers_that_may_not_fit_are_refused(name: str) -> None:
+    rng = np.random.default_rng(0)
+    for kind in INTEGERS[1:7]:
+        x, high = Tensor([1, 0], dtype=kind, device="NUMPY"), _limits(kind)[1]
+        value = int(rng.integers(1, high))
+        for most in (high, high + 1, high * 3):
+            symbol = tg.Variable("n", 0, most).bind(value)
+            if most == high:
+                found, wanted = SYMBOLIC[name](x, symbol), SYMBOLIC[name](x, value)
+                assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist())
+            else:
+                with pytest.raises(OverflowError, match=f"from 0 to {most}, and {kind} from"):
+                    SYMBOLIC[name](x, symbol)
+    assert Tensor(tg.Variable("n", 0, 2**40).bind(2**35), device="NUMPY").tolist() == 2**35
+    assert (HELD + tg.Variable("n", 0, 2**40).bind(2**35)).tolist() == [2**35 + 1, 2**35]
+
+
 @pytest.mark.parametrize("kind", INTEGERS[1:])
 @pytest.mark.parametrize("seed", range(2))
 def test_bounds_of_integers_are_exact_or_refused(kind: str, seed: int) -> None:

@@ -343,6 +343,16 @@ def test_tensors_of_data() -> None:
     assert functions.randint(5, 6, size=(2, 1)).tolist() == [[5], [5]] == functions.randint(5, 6, (2, 1)).tolist()
 
 
+
+@pytest.mark.parametrize("name", "lt less le gt greater_equal eq not_equal maximum minimum fmax fmin".split())
+def test_no_keyword_is_lost_behind_a_number(name: str) -> None:
+    x, out = Tensor([1, 2]), Tensor([0, 0])
+    for given in ({"zzz": 1}, {"out": out}):
+        for args in ((x, 3), (3, x), (3.5, x), (np.int64(3), x)):
+            with pytest.raises(TypeError, match="unexpected keyword|out"):
+                named(name)(*args, **given)
+
+
 def test_names_lead_to_methods_dtypes_and_numbers() -> None:
     x = Tensor(X)
     same(named("cat")([x, x], dim=1), np.concatenate([X, X], 1))

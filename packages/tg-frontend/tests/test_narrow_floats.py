@@ -105,6 +105,20 @@ def test_functions_of_several_elements_are_rounded_once(name: str, dtype: DType,
     assert np.nanmax(off, initial=0) <= (4 if name in ROUNDED_TWICE else 0.6), shape
 
 
+@pytest.mark.parametrize("name", ["trapezoid", "cumulative_trapezoid"])
+def test_areas_of_two_dtypes_are_rounded_once(name: str) -> None:
+    rng, kinds = np.random.default_rng(0), "float16 bfloat16 float32 float64 int8 int64".split()
+    for first, second in ((a, b) for a in kinds for b in kinds):
+        y, x = (Tensor(rng.standard_normal(29) * 9, device="NUMPY").cast(kind) for kind in (first, second))
+        if second == "int8":
+            x = x.sort()[0]
+        found, want = getattr(y, name)(x), getattr(y.double(), name)(x.double())
+        assert found.dtype is (y if y.dtype.kind == "float" else y.float()).result_type(x)
+        last = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-22, "float64": 2.0**-50}[found.dtype.name]
+        size, terms = np.abs(want.numpy()), 1e-3 if found.dtype.itemsize < 4 else 1  # as large as the greatest sum
+        assert np.all(np.abs(found.double().numpy() - want.numpy()) <= last * (size + terms * size.max()) * 1.01)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16], ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize("name", ELEMENTS)

@@ -6,6 +6,7 @@ import math
 
 from tg_dtype import DType, dtypes, least_upper_dtype
 from tg_lazy import Ops
+from tg_shape import Expr
 
 from ..host import transfer
 from .base import B, Base
@@ -26,6 +27,8 @@ def compare(t: B, op: Ops, x: Any, what: str, reverse: bool = False) -> B:
     """A comparison that is an op, of operands that are broadcast and promoted."""
     x = _beside(t, x, what)
     if _are_exact(t, x):
+        if isinstance(x, Expr):
+            x = constant(t, x, dtypes.int64, what)
         if isinstance(x, Base):
             return _of_two_dtypes(t, op, x, what, reverse)
         x = _whole(t.dtype, op, x, reverse)
@@ -50,6 +53,8 @@ def _are_exact(t: B, x: Any) -> bool:
         return False
     if isinstance(x, Base):
         return x._lazy.dtype is not dtype and x._lazy.dtype.kind in _WHOLE
+    if isinstance(x, Expr):
+        return not dtypes.min(dtype) <= x.vmin <= x.vmax <= dtypes.max(dtype)
     return type(x) is int or (isinstance(x, float) and not math.isnan(x))
 
 

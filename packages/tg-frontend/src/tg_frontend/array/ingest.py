@@ -66,7 +66,9 @@ def ingest(data: Any, device: str, dtype: DType | None, device_is_default: bool)
             raise TypeError(f"Tensor: {data} is no {dtype.name}")
         return _complex(data, device, dtypes.from_py(data))
     if isinstance(data, Expr):
-        return LazyBuffer.symbolic(data, dtype or dtypes.default_int, device)
+        kind = dtype or coerce.dtype_of((data.vmin, data.vmax))
+        coerce.check_bounds(data, kind, "Tensor")
+        return LazyBuffer.symbolic(data, kind, device)
     if isinstance(data, (list, tuple, range)):
         values, shape, kinds = transfer.flatten(data)
         found = dtype or coerce.mixed_dtype(values, kinds)

@@ -42,7 +42,7 @@ def weak_dtype(dtype: DType, value: ConstType | complex | Expr) -> DType:
 
 def number_dtype(value: ConstType | complex | Expr) -> DType:
     """The dtype of a Python number by itself."""
-    return dtypes.default_int if isinstance(value, Expr) else coerce.dtype_of(value)
+    return coerce.dtype_of((value.vmin, value.vmax) if isinstance(value, Expr) else value)
 
 
 def common_dtype(*operands: Any) -> DType:
@@ -102,10 +102,11 @@ def constant(x: B, value: ConstType | Expr, dtype: DType, what: str) -> B:
     """A number in the shape of this tensor.
 
     Raises:
-      OverflowError: for an integer that ``dtype`` has not.
+      OverflowError: for an integer that ``dtype`` has not, or one within bounds that it has not.
     """
     lazy = x._lazy
     if isinstance(value, Expr):
+        coerce.check_bounds(value, dtype, what)
         single = LazyBuffer.symbolic(value, dtype, lazy.device)
         return x._wrap(single.reshape((1,) * len(lazy.shape)).expand(lazy.shape))
     if dtype.kind != "float" and type(value) is int:

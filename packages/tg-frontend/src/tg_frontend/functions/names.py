@@ -273,7 +273,8 @@ def _of_method(name: str, known: str) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         if axes and len(args) + len(kwargs) < fewest:
             raise TypeError(f"{name}: {axes} {'are' if fewest == 3 or axes == 'dims' else 'is'} to be given")
-        if known in _TURNED and len(args) == 2 and _is_number(args[0]) and isinstance(args[1], Tensor):
+        turned = known in _TURNED and len(args) == 2 and not kwargs
+        if turned and _is_number(args[0]) and isinstance(args[1], Tensor):
             return getattr(args[1], _TURNED[known])(args[0])
         if args and not isinstance(args[0], Tensor):
             if isinstance(args[0], _PLAIN) or is_arraylike(args[0]):

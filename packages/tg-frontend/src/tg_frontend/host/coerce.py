@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tg_shape import Expr
+
 _DEEPEST = 64
 _LETTERS = {"f": "float", "i": "int", "u": "uint", "c": "complex"}
 _CLASSES = {
@@ -133,6 +135,19 @@ def check_fits(values: ConstType | complex | Iterable[ConstType | complex], dtyp
             raise TypeError(f"{what}: {number} is no {dtype.name}")
         if not low - 1 < number < high + 1:
             raise OverflowError(f"{what}: {number} is no {dtype.name} ({low} to {high})")
+
+
+def check_bounds(value: Expr, dtype: DType, what: str) -> None:
+    """An integer whose value is known when kernels run, and that is about to be an element of a dtype.
+
+    Raises:
+      OverflowError: if an integer dtype has not all of its range.
+    """
+    if dtype.kind in ("int", "uint") and not dtypes.min(dtype) <= value.vmin <= value.vmax <= dtypes.max(dtype):
+        raise OverflowError(
+            f"{what}: {value} is from {value.vmin} to {value.vmax}, and {dtype.name} "
+            f"from {dtypes.min(dtype)} to {dtypes.max(dtype)}; cast first"
+        )
 
 
 def is_arraylike(data: object) -> bool:

@@ -7,7 +7,7 @@ from ..array.casts import floating, wide
 from ..array.computing import copied
 from ..array.joining import cat
 from ..array.movement import stretch
-from ..array.operands import NUMBERS, as_tensor, weak_dtype
+from ..array.operands import NUMBERS, as_tensor, common_dtype, weak_dtype
 from .creation import full_like
 from .indexing import __getitem__ as at_index
 from .scan import cumsum
@@ -86,9 +86,13 @@ def _strips(y: A, x: A | None, dx: Any, axis: int, what: str) -> A:
     return found
 
 
-def _wide_if_alike(y: A, x: A | None, compute: Callable[[A, A | None], A]) -> A:
-    """What is computed of values and positions, in 32 bits where the result is narrower."""
-    return wide(y, compute, x) if x is None or x.dtype is y.dtype else compute(y, x)
+def _wide(y: A, x: A | None, compute: Callable[[A, A | None], A]) -> A:
+    """What is computed of values and positions, in the dtype of the result, or in 32 bits where that is narrower."""
+    y = floating(y)
+    if x is None or x.dtype.kind != "float":  # distances of integers are exact
+        return wide(y, compute, x)
+    kind = common_dtype(y, x)
+    return wide(y.cast(kind), compute, x.cast(kind))
 
 
 def trapezoid(y: A, x: A | None = None, dx: float | None = None, axis: int = -1) -> A:
@@ -108,7 +112,7 @@ def trapezoid(y: A, x: A | None = None, dx: float | None = None, axis: int = -1)
       Tensor(4.5)
     """
     place = y._axis(axis, "trapezoid")
-    return _wide_if_alike(y, x, lambda y, x: _strips(y, x, dx, place, "trapezoid").sum(place))
+    return _wide(y, x, lambda y, x: _strips(y, x, dx, place, "trapezoid").sum(place))
 
 
 def cumulative_trapezoid(y: A, x: A | None = None, dx: float | None = None, axis: int = -1) -> A:
@@ -124,4 +128,4 @@ def cumulative_trapezoid(y: A, x: A | None = None, dx: float | None = None, axis
       Tensor([1.5, 4.5])
     """
     place = y._axis(axis, "cumulative_trapezoid")
-    return _wide_if_alike(y, x, lambda y, x: cumsum(_strips(y, x, dx, place, "cumulative_trapezoid"), place))
+    return _wide(y, x, lambda y, x: cumsum(_strips(y, x, dx, place, "cumulative_trapezoid"), place))
