@@ -28,7 +28,7 @@ from tg_codegen.nest.kernel import Kernel
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.parts import stated
-from tg_codegen.nest.spec import Kind, NodeOp
+from tg_codegen.nest.spec import REDUCING, Kind, NodeOp
 from tg_codegen.plan.actions import KernelAction, loads_of, reductions_of
 from tg_codegen.plan.code_copies import idle_copies
 from tg_codegen.plan.draft import in_order
@@ -332,7 +332,7 @@ def loop_action(nest: Nest, draw: Draw, gpu: bool) -> str:
     axis = draw.choice(nest.axes)
     reduce = nest.roots[axis.root].reduce
     name = axis.name if draw.random() < 0.97 else draw.choice(("i9", "r0.7", "", "data0"))
-    reducing = [k.name for k in Kind if k.name in ("REDUCE", "UNROLL", "SPREAD", "LANES", "GROUP", "CONTRACT")]
+    reducing = [k.name for k in Kind if k in REDUCING]
     foreign = ("THREAD",) if gpu else ("GLOBAL", "LOCAL", "GROUP")
     fitting = [k.name for k in Kind if (k.name in reducing) is reduce and k.name not in foreign]
     if gpu and not reduce and draw.random() < 0.3:

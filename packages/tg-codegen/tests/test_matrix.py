@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tg_codegen import Target, interpret, linearize
 from tg_codegen.compile import compile_ast
 from tg_codegen.emit.kernel import emit_nest
+from tg_codegen.ir.errors import EmitError
 from tg_codegen.ir.matrix import (
     AMX_TILES,
     AVX2_DOTS,
@@ -33,6 +35,7 @@ from tg_codegen.plan.vocabulary import parse_loop
 from tg_codegen.render.c.clang import ClangRenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.rewrite.rules import full_rewrite
+from tg_codegen.search.moves import warp_moves
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
@@ -142,18 +145,67 @@ def interpreted(
     np.testing.assert_array_equal(out, (left.T if ta else left) @ (right.T if tb else right))
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("instruction", AMX_TILES, ids=lambda found: found.name)
-def test_planned_products_of_tiles(instruction: MatrixInstruction, seed: int) -> None:
+def test_planned_products_of_tiles(instruction: MatrixInstruction) -> None:
     """Of any size from the smallest on, in any order, in one block of rows or in several."""
-    rng = np.random.default_rng([seed, AMX_TILES.index(instruction)])
-    m, n, k = (int(rng.integers(least, least + 16)) for least in (33, 32, instruction.shape[2]))
+    seed = AMX_TILES.index(instruction)
+    rng = np.random.default_rng(seed)
+    m, n, k = (int(rng.integers(least, least + 5)) for least in (33, 32, instruction.shape[2]))
     ta, tb = bool(rng.integers(2)), bool(rng.integers(2))
-    target = replace(TILES, threads=1 + seed, l2_bytes=int(rng.choice([8 << 10, 1 << 20])))
+    target = replace(TILES, threads=1 + seed % 2, l2_bytes=int(rng.choice([8 << 10, 1 << 20])))
     ast = product(m, n, k, ta, tb, instruction.a, instruction.b, instruction.acc)
     sink = emit_nest(planned(ast, target), target)
     assert {u.arg for u in matrices(sink)} == {instruction}
     interpreted(sink, instruction, m, n, k, ta, tb, target.threads, seed)
+
+
+def cut_for_tiles(instruction: MatrixInstruction, *between: str) -> list[str]:
+    """The splits that a product by tile registers wants, with others between those of its terms."""
+    rows, columns, terms = instruction.shape
+    together = instruction.together
+    return [f"split(i0, {rows}, FRAGMENT_ROWS)", f"split(i1, {columns}, FRAGMENT_COLUMNS)",
+            f"split(r0, {together}, CONTRACT)", *between, f"split(r0, {terms // together}, DEPTH)"]
+
+
+def test_terms_of_tiles_that_lie_apart() -> None:
+    """Those of one product may be steps apart; whether the last part of them is whole is asked of all of them."""
+    instruction, rng = AMX_TILES[0], np.random.default_rng(7)
+    m, n, k = (int(rng.integers(least, least + 3)) for least in (16, 16, 65))
+    texts = [*cut_for_tiles(instruction, "split(r0, 2, UNROLL)"), "pack(0, -)", "pack(1, -)"]
+    nest = apply(lower(product(m, n, k, False, True)), [parse_loop(text) for text in texts])
+    sink = emit_nest(nest, TILES)
+    assert len(matrices(sink)) >= 2
+    interpreted(sink, instruction, m, n, k, False, True, 1, 0)
+
+
+@pytest.mark.parametrize(("k", "texts", "message"), [
+    (64, cut_for_tiles(AMX_TILES[0]), "what is packed"),
+    (67, cut_for_tiles(AMX_TILES[0]), "what is packed"),
+    (67, [*cut_for_tiles(AMX_TILES[0]), "pack(0, -)"], "what is packed"),
+    (200, [*cut_for_tiles(AMX_TILES[0], "split(r0, 4, UNROLL)"), "pack(1, -)"], "what is packed"),
+    (64, ["split(r0, 16, DEPTH)"], "CONTRACT"),
+    (64, ["split(i1, 16, VECTOR)", "split(r0, 2, CONTRACT)", "split(r0, 16, DEPTH)"], "no matrix instruction"),
+    (64, ["split(r0, 2, CONTRACT)", "split(r0, 4, DEPTH)", "split(r0, 4, LANES)"], "CONTRACT"),
+])  # fmt: skip
+def test_what_tiles_cannot_do_is_refused(k: int, texts: list[str], message: str) -> None:
+    """At once: elements gathered for a tile one by one were hundreds of lanes, each with a mask of its own."""
+    nest = apply(lower(product(33, 32, k, False, True)), [parse_loop(text) for text in texts])
+    with pytest.raises(EmitError, match=message):
+        emit_nest(nest, TILES)
+
+
+def test_a_search_tries_tiles() -> None:
+    """In one move, whatever the sizes, with either dimension as rows."""
+    instruction, rng = AMX_TILES[0], np.random.default_rng(8)
+    m, n, k = (int(rng.integers(least, least + 3)) for least in (16, 16, 33))
+    nest = lower(product(m, n, k, True, False))
+    target = replace(TILES, matrices=(instruction,))
+    moves = list(warp_moves(nest, target))
+    assert len(moves) == 2
+    for move in moves:
+        sink = emit_nest(apply(nest, list(move)), target)
+        assert {u.arg for u in matrices(sink)} == {instruction}
+        interpreted(sink, instruction, m, n, k, True, False, 1, 0)
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(32, 64, 64), (64, 31, 64), (64, 64, 31)])
@@ -172,6 +224,15 @@ def test_a_long_sum_of_tiles_is_added_up_in_blocks() -> None:
     ast = product(33, 32, 8224)
     sink = emit_nest(planned(ast, target), target)
     assert len([u for u in sink.toposort() if u.op is UOps.ACC]) == 2 * len(matrices(sink))
+
+
+@pytest.mark.parametrize("a", [dtypes.int8, dtypes.uint8])
+@pytest.mark.parametrize("b", [dtypes.int8, dtypes.uint8])
+def test_signs_of_bytes_in_tiles(a: DType, b: DType) -> None:
+    """The letters of the instruction say of its first and of its second operand whether there is a sign."""
+    name = "tdpb" + "".join("u" if dtypes.is_unsigned(dtype) else "s" for dtype in (a, b)) + "d"
+    text = compile_ast(product(64, 64, 64, False, False, a, b, dtypes.int32), LLVMRenderer(TILES)).src
+    assert set(re.findall(r"@llvm\.x86\.(tdp\w+)\.internal", text)) == {name}
 
 
 def test_tiles_as_llvm_has_them() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from tg_codegen import Target
-from tg_codegen.ir.matrix import AVX512_DOTS, tensor_cores
+from tg_codegen.ir.matrix import AMX_TILES, AVX512_DOTS, tensor_cores
 from tg_codegen.nest.kernel import Kernel
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
@@ -25,6 +26,7 @@ from tg_shape import ShapeTracker
 ST = ShapeTracker.from_shape
 F32, F16, I8, I32 = dtypes.float32, dtypes.float16, dtypes.int8, dtypes.int32
 CPU = Target(vector_bytes=64, registers=32, threads=4, matrices=AVX512_DOTS)
+TILES = replace(CPU, matrices=AMX_TILES)
 GPU = Target(kind="gpu", vector_bytes=16, registers=128, shared_bytes=48 << 10, local_max=1024,
              matrices=tensor_cores(80))  # fmt: skip
 
@@ -70,6 +72,7 @@ def scaled(blocks: int, width: int) -> LazyOp:
 CASES = [
     (product(64, 64, 1024, I8, I32), CPU, ()),
     (product(64, 64, 1024, I8, I32), CPU, ("split(i1, 16, VECTOR)",)),
+    (product(64, 64, 64, I8, I32), TILES, ()),
     (product(64, 64, 64, F16, F32), GPU, ()),
     (product(64, 64, 64, F16, F32), GPU, ("split(i0, 8, LOCAL)",)),
     (softmax(64, 1024), CPU, ()),
@@ -108,10 +111,11 @@ def test_what_is_shared_may_be_so_for_the_whole_kernel() -> None:
     assert {action.axis for action in found() if isinstance(action, Share)} >= {None, "r0"}
 
 
+@pytest.mark.parametrize(("dtype", "total", "target"), [(F16, F32, "gpu"), (I8, I32, "tiles")])
 @pytest.mark.parametrize("kind", [Kind.FRAGMENT_ROWS, Kind.FRAGMENT_COLUMNS])
-def test_a_product_by_warps_is_one_move(kind: Kind) -> None:
-    kernel = stated(lower(product(64, 64, 64, F16, F32)))
-    whole = [actions for actions in measured_moves(kernel, GPU)
+def test_a_product_by_rows_and_columns_is_one_move(kind: Kind, dtype: DType, total: DType, target: str) -> None:
+    kernel = stated(lower(product(64, 64, 64, dtype, total)))
+    whole = [actions for actions in measured_moves(kernel, {"gpu": GPU, "tiles": TILES}[target])
              if any(isinstance(a, Split) and a.kind is kind for a in actions)]  # fmt: skip
     assert whole and all(isinstance(applied(kernel, actions), Kernel) for actions in whole)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tg_shape import Variable, coefficient, sint
 
+from ..ir.errors import EmitError
 from ..ir.matrix import MatrixInstruction
 from ..ir.uop import UOp
 from ..nest.env import Env
@@ -36,7 +37,11 @@ class Contraction:
 def contraction(
     whole: Whole, node: Node, axis: Axis, env: Env, roots: tuple[Variable, ...], site: Site
 ) -> Contraction | None:
-    """The instruction that does a loop of kind CONTRACT at ``env``; None if its terms must be taken one by one."""
+    """The instruction that does a loop of kind CONTRACT at ``env``; None if its terms must be taken one by one.
+
+    Raises:
+      EmitError: if it is one of tile registers, and an operand is not packed as it wants it.
+    """
     here = [a for a in whole.nest.axes if a.root in node.free]
     rows = next((a for a in here if a.kind is Kind.FRAGMENT_ROWS), None)
     columns = next((a for a in here if a.kind in (Kind.VECTOR, Kind.FRAGMENT_COLUMNS) and a.name in env.axis), None)
@@ -58,11 +63,23 @@ def contraction(
     if found is None:
         return None
     instruction, a, b = found
-    every = env.open(axis.name, axis.root, axis.stride, whole.symbols.several(f"{axis.name}_element", count))
-    if whole.space.guard(every, roots) != 1 and not (instruction.tiled and {a, b} <= whole.staged.keys()):
-        return None  # beyond the last term scratch has zeros, and memory what is none of its
+    element = whole.symbols.several(f"{axis.name}_element", count)
+
+    def at_term(env: Env, term: sint) -> Env:
+        if depth is None:
+            return env.open(axis.name, axis.root, axis.stride, term)
+        env = env.open(axis.name, axis.root, axis.stride, term % side_by_side)
+        return env.open(depth.name, depth.root, depth.stride, term // side_by_side)
+
+    inside = whole.space.guard(at_term(env, element), roots) == 1
+    if instruction.tiled:
+        # copies of loads have zeros beyond the last term; what else is packed may have anything there
+        if not all(factor in whole.staged and (inside or factor.op is NodeOp.LOAD) for factor in (a, b)):
+            raise EmitError(f"{axis.name}: tile registers multiply what is packed; if terms are left over, loads alone")
+    elif not inside:
+        return None
     operands = []
-    apart = instruction.threads == 1 and terms is None and in_rows(whole, b, columns, axis)
+    apart = instruction.threads == 1 and not (instruction.tiled or terms) and in_rows(whole, b, columns, axis)
     for operand, fragment, lanes, number in ((a, 0, rows, 0), (b, 1, columns, 1)):
         elements = instruction.fragments[fragment]
         if apart and operand is b:
@@ -72,10 +89,7 @@ def contraction(
             continue
         place = elements.place(whole.symbols.several(f"{axis.name}_element", elements.count), whole.launch.warp)
         at = env if lanes is None else moved(env, lanes, place[number])
-        term = place[1 - number]
-        at = at.open(axis.name, axis.root, axis.stride, term if depth is None else term % side_by_side)
-        if depth is not None:
-            at = at.open(depth.name, axis.root, depth.stride, term // side_by_side)
+        at = at_term(at, place[1 - number])
         operands.append(whole.value(operand, at, site).broadcast(elements.count))
     return Contraction(instruction, *operands)
 

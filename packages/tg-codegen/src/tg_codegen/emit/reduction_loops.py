@@ -17,6 +17,7 @@ from tg_dtype import AddrSpace, dtypes
 from tg_lazy import Ops, identity
 from tg_shape import Variable, ceildiv, even_part, sint, smin, substitute, upper
 
+from ..ir.errors import EmitError
 from ..ir.scalar import constant_lanes
 from ..ir.uop import UOp, UOps, const
 from ..nest.env import Env
@@ -72,6 +73,8 @@ class ReductionLoops:
         self.group = [a for a in axes if a.kind is Kind.GROUP]
         self.contract = next((a for a in axes if a.kind is Kind.CONTRACT), None)
         self.depth = [a for a in axes if a.kind is Kind.DEPTH]
+        if self.depth and (self.vectors or [a.root for a in self.depth] != [self.contract and self.contract.root]):
+            raise EmitError(f"{self.depth[0].name}: there is no loop of kind CONTRACT whose terms it repeats")
         env = outer
         for axis in self.group:
             env = env.open(axis.name, axis.root, axis.stride, whole.launch.counters[axis.name])
@@ -209,7 +212,7 @@ class ReductionLoops:
                 base = base.open(axis.name, axis.root, axis.stride, whole.loops.lane(axis))
         if self.contract is not None and not (wide and self.vectors):
             return self.contracted(acc, total, base, site)
-        inner = [] if self.contract is None else [*self.depth, self.contract]
+        inner = [] if self.contract is None else [self.contract]
         unrolled = [*self.unrolled, *self.vectors, *inner] if wide else self.unrolled
         return self.terms(acc, total, base, unrolled, site)
 
@@ -221,8 +224,10 @@ class ReductionLoops:
             for axis, value in zip(self.unrolled, values, strict=True):
                 env = env.open(axis.name, axis.root, axis.stride, value)
             found = contraction(self.whole, acc.node, self.contract, env, self.roots, site)
+            if found is None and self.depth:
+                raise EmitError(f"{self.depth[0].name}: no matrix instruction of this target has rows and such a depth")
             if found is None:
-                total = self.terms(acc, total, env, [*self.depth, self.contract], site)
+                total = self.terms(acc, total, env, [self.contract], site)
             else:
                 total = UOp(UOps.MATRIX, total.dtype, (total, found.a, found.b), found.instruction)
         return total

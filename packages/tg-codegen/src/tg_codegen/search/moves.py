@@ -190,17 +190,28 @@ def joint_moves(nest: Nest) -> Iterator[tuple[LoopAction, ...]]:
 
 
 def warp_moves(nest: Nest, target: Target) -> Iterator[tuple[LoopAction, ...]]:
-    """Splits that give a product to an instruction with rows and columns, of a warp or of tile registers."""
+    """Splits that give a product to an instruction with rows and columns, of a warp or of tile registers.
+
+    Tile registers read what is packed: a block of rows at a time, and all columns.
+    """
     loops = [a for a in nest.axes if a.kind in (Kind.LOOP, Kind.GLOBAL)]
     for node, rows, columns in product(reductions_of(nest), loops, loops):
         found = None if rows.root is columns.root else instruction_for(node, columns.root, rows.root, target.matrices)
         if found is not None:
-            m, n, k = found[0].shape
-            near = found[0].together if found[0].tiled else k
+            instruction, *operands = found
+            m, n, k = instruction.shape
+            near = instruction.together if instruction.tiled else k
+            packs: tuple[LoopAction, ...] = ()
+            if instruction.tiled:
+                loads = loads_of(nest)
+                if not all(operand in loads for operand in operands):
+                    continue
+                first, second = map(loads.index, operands)
+                packs = Pack(first, rows.name), Pack(second, None)
             for depth in (a for a in nest.axes if a.kind is Kind.REDUCE and a.root in node.arg[1]):
                 yield (Split(rows.name, m, Kind.FRAGMENT_ROWS), Split(columns.name, n, Kind.FRAGMENT_COLUMNS),
                        Split(depth.name, near, Kind.CONTRACT),
-                       *([Split(depth.name, k // near, Kind.DEPTH)] if near < k else []))
+                       *([Split(depth.name, k // near, Kind.DEPTH)] if near < k else []), *packs)
 
 
 def split_factors(extent: sint, kind: Kind) -> tuple[int, ...]:

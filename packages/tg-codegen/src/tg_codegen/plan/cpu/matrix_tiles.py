@@ -24,7 +24,7 @@ from ..planner import Planner
 SIDE = 2
 """Registers of a tile of results along a side: with two operands of each they are all eight that AMX has."""
 LEAST_TILE_ROWS = 3
-"""Registers of rows, at the least, for packing the columns' operand to pay."""
+"""Registers of rows, at the least, for packing the columns' operand to pay: an estimate, which nothing measures."""
 
 
 @dataclass(frozen=True, slots=True)
