@@ -667,3 +667,23 @@ def test_a_long_chain_of_shared_values_in_a_block_is_looked_at_once(
         chain, expected = chain.alu(Ops.MUL, chain).alu(Ops.ADD, chain), expected * expected + expected
     sums = chain.alu(Ops.MUL, right).reduce(Ops.ADD, (3,)).reshape((4, 5, 2))
     assert kernels(machine, sums.reduce(Ops.ADD, (2,)), (expected * w).sum((2, 3), dtype="int32")[..., None])
+
+
+def halved(x: LazyBuffer) -> LazyBuffer:
+    """The sum of the first half of all elements and the last one."""
+    half = x.shape[0] // 2
+    assert isinstance(half, int)
+    return x.shrink(((0, half),)).alu(Ops.ADD, x.shrink(((half, 2 * half),)))
+
+
+def test_parts_of_a_node_are_computed_in_a_kernel_while_they_are_few(machine: Any, rng: np.random.Generator) -> None:
+    """A tree of halves computes each element once, however deep it is: but its code has a place for each part."""
+    data = rng.integers(-9, 9, 512).astype(np.int32)
+    out = machine.buffer(data)
+    for _ in range(9):
+        out = halved(scalar(out, Ops.ADD, 1))
+    items = machine.run(out)
+    loads = [sum(node.op is Ops.LOAD for node in item.ast.toposort()) for item in items]
+    most = 2 * Limits().beside
+    assert max(loads) <= most and len(items) <= 3, loads
+    assert machine.memory[out.base.storage].tolist() == [data.sum() + 512 * 2 - 2]

@@ -202,6 +202,22 @@ def test_each_of_several_internal_buffers_is_walked_by_rows(turned: bool) -> Non
     assert (in_rows(sink, Limits(row_bytes=8192)) is sink) == (not turned)
 
 
+@pytest.mark.parametrize(("axes", "seen", "together"), [
+    ((1,), (1, 0), True), ((0, 1), (0, 0), False), ((0,), (0, 1), False),
+    ((1,), (0, 1), False),  # the sums of the rows, beside one another
+])  # fmt: skip
+def test_what_a_row_needs_of_all_rows_keeps_kernels_apart(
+    axes: tuple[int, ...], seen: tuple[int, int], together: bool
+) -> None:
+    rows, f32 = ShapeTracker.from_shape((64, 64)), dtypes.float32
+    total = ast.reduce(ast.load(2, f32, rows), Ops.ADD, axes)
+    wide = ast.view(total, ShapeTracker((View((64, 64), seen),)))
+    parts = ast.store(2, rows, ast.load(1, f32, rows)), ast.store(0, rows, ast.alu(Ops.ADD, wide, wide))
+    whole, internal = BufferArg(f32, 4096), BufferArg(f32, 4096, internal=True)
+    sink = ast.sink(parts, (whole, whole, internal))
+    assert (in_rows(sink, Limits(row_bytes=8192)) is sink) == together
+
+
 def test_targets_without_such_kernels(machine: Any) -> None:
     LIMITS["CPU"] = Limits()
     q, k, v = data(2, 64, 4), data(2, 96, 4), data(2, 96, 4)

@@ -143,6 +143,20 @@ def test_a_link_in_the_place_of_the_folder_is_not_followed(cache_folder: Path, t
     assert not list(elsewhere.iterdir())
 
 
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_link_that_leads_nowhere_is_no_folder(cache_folder: Path, tmp_path: Path, depth: int) -> None:
+    """As where a table was moved to a disk that is not there today."""
+    assert diskcache.put("t", KEY, b"payload")
+    path = only_file(cache_folder)
+    path.unlink()
+    path.parents[0].rmdir()
+    if depth:
+        path.parents[1].rmdir()
+    path.parents[depth].symlink_to(tmp_path / "nowhere")
+    assert not diskcache.put("t", KEY, b"payload")
+    assert diskcache.get("t", KEY) is None
+
+
 def test_only_what_is_of_the_cache_is_deleted(cache_folder: Path) -> None:
     cache_folder.mkdir()
     others = [cache_folder / "letter.txt", cache_folder / "work" / "ab" / "thesis", cache_folder / "failed" / "notes"]

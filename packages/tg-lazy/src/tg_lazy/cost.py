@@ -26,7 +26,7 @@ class Limits(NamedTuple):
       nodes: most nodes of a kernel's AST that are not loads.
       buffers: most buffers of a kernel.
       stages: most reductions in one kernel.
-      uses: most places in which one node is computed.
+      uses: most places in which one node is computed; where each computes another part of it, ``beside`` of them.
       balance: flops that take as long as moving a byte.
       launch_bytes: bytes that take as long to move as launching a kernel.
       cache_bytes: a row's data up to this size are read from memory once, however many stages of a kernel read them.

@@ -152,8 +152,9 @@ class Fusion:
         limits = limits_of(node.device)
         if self.facts.constant[node.index]:
             return ""
-        if len(uses) > limits.uses and (node.op is Ops.REDUCE or self._evaluated(node, uses) > node.size):
-            return f"it would be computed in {len(uses)} places, more than {limits.uses}"
+        most = limits.uses if node.op is Ops.REDUCE or self._evaluated(node, uses) > node.size else limits.beside
+        if len(uses) > most:
+            return f"it would be computed in {len(uses)} places, more than {most}"
         for space, _ in uses:
             step = space.step
             if step.computed >= limits.nodes:

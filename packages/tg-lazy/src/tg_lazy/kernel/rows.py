@@ -23,7 +23,7 @@ def in_rows(sink: LazyOp, limits: Limits) -> LazyOp | None:
             if node.op is Ops.GATHER:
                 return None
             trackers.setdefault(node.arg[0], []).append(node.arg[1])
-    depth = min(_depth(found, [o.shape for o in outputs]) for found in trackers.values())
+    depth = min(_kept(sink), *(_depth(found, [o.shape for o in outputs]) for found in trackers.values()))
     rows = 1
     for dim in outputs[0].shape[:depth]:
         if not isinstance(dim, int):
@@ -33,6 +33,42 @@ def in_rows(sink: LazyOp, limits: Limits) -> LazyOp | None:
         return None
     nbytes: int = sum(sink.arg[slot].size * sink.arg[slot].dtype.itemsize for slot in trackers) // rows
     return _with_longest_rows(sink) if nbytes * 8 <= limits.row_bytes else None
+
+
+def _kept(sink: LazyOp) -> int:
+    """How many outer dimensions of what is stored are those of each access of an internal buffer, too.
+
+    A reduction over all rows reads every one of them for each, and so may a view of what is made of them.
+    """
+    kept: dict[LazyOp, int] = {}
+    found = len(sink.src[0].shape)
+    for node in reversed(sink.toposort()):
+        depth = kept.get(node, len(node.shape))
+        if node.op is Ops.LOAD and sink.arg[node.arg[0]].internal:
+            found = min(found, depth)
+        for operand in node.src if node.op is not Ops.SINK else ():
+            mine = depth
+            if node.op is Ops.REDUCE:
+                mine = min([depth, *(axis for axis in node.arg[1] if operand.shape[axis] != 1)])
+            elif node.op is Ops.VIEW:
+                mine = min(depth, _seen_in_rows(node.arg, operand.shape))
+            kept[operand] = min(kept.get(operand, mine), mine)
+    return found
+
+
+def _seen_in_rows(st: ShapeTracker, shape: Sequence[sint]) -> int:
+    """How many outer dimensions ``st`` walks as ``shape`` does: what it shows then lies in the row that they name."""
+    if len(st.views) != 1:
+        return 0
+    view, plain = st.views[0], ShapeTracker.from_shape(tuple(shape)).views[0]
+    depth = 0
+    for dim, stride, own, step in zip(view.shape, view.strides, shape, plain.strides, strict=False):
+        if dim != own or (dim != 1 and stride != step):
+            break
+        if view.mask is not None and view.mask[depth] != (0, dim):
+            break
+        depth += 1
+    return depth
 
 
 def _with_longest_rows(sink: LazyOp) -> LazyOp:

@@ -12,7 +12,7 @@ import os
 import stat
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from tg_lazy import DEBUG, ContextVar
 
@@ -86,17 +86,23 @@ class Folder:
         return handle
 
     def make(self, name: str) -> None:
-        """Makes a folder and its parents, for their owner alone."""
+        """Makes a folder, and its parents where they are missing, for their owner alone.
+
+        Raises:
+          OSError: if it cannot be made, as in the place of a link that leads nowhere.
+        """
         try:
-            os.mkdir(self._place(name), 0o700, dir_fd=self._handle)
-        except FileExistsError:
-            return
+            self._make_one(name)
         except FileNotFoundError:
             around = name.rpartition("/")[0]
             if not around:
                 raise
             self.make(around)
-            self.make(name)
+            self._make_one(name)
+
+    def _make_one(self, name: str) -> None:
+        with suppress(FileExistsError):
+            os.mkdir(self._place(name), 0o700, dir_fd=self._handle)
 
     def rename(self, name: str, to: str) -> None:
         """Puts a file in the place of another."""
