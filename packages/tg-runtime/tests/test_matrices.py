@@ -10,6 +10,7 @@ import pytest
 
 from tg_codegen import compile_ast
 from tg_codegen.ir.uop import UOps
+from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, Context, LazyOp, Ops
 from tg_lazy import ast as A
@@ -130,6 +131,22 @@ def test_the_largest_sums_of_bytes(m: int, turned: bool, low: int, dev: str) -> 
     found = np.frombuffer(bytes(buffers[0].as_buffer()), np.int32).reshape(m, N)
     right = y.astype(np.int64)
     np.testing.assert_array_equal(found, x.astype(np.int64) @ (right.T if turned else right))
+
+
+def test_tiles_need_a_permission(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it there are none, whatever the processor has; what is kept on disk is kept apart; who asks is told."""
+    flags = {"avx", "avx2", "fma", "f16c", "avx512f", "amx_tile", "amx_bf16", "amx_int8"}
+    monkeypatch.setattr("tg_runtime.host.arch.features", lambda: frozenset(flags))
+    monkeypatch.setattr("tg_runtime.host.arch.this_machine", lambda: "x86_64")
+    keys = set[str]()
+    for permitted in (True, False):
+        monkeypatch.setattr("tg_runtime.host.arch.tiles_permitted", permitted.__bool__)
+        target = CPUArch.parse("").target(1)
+        assert any(found.tiled for found in target.matrices) is permitted
+        assert ("amx-tile" in CPUArch.parse("sapphirerapids").lacking()) is not permitted
+        assert ("amx-int8" in CPUArch.parse("native,+amx-int8").lacking()) is not permitted
+        keys.add(LLVMRenderer(target).key)
+    assert len(keys) == 2
 
 
 TILED = [(dtypes.bfloat16, dtypes.bfloat16, dtypes.float32), *(
