@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 # What is frozen after each file does not count as old, so that the collector would go through everything again and
 # again: an eighth of the time of small tests.
@@ -111,6 +112,14 @@ class MarkdownFile(pytest.File):
         blocks = [Block(text.count("\n", 0, found.start(1)), found[1], found[2]) for found in _BLOCK.finditer(text)]
         if blocks:
             yield MarkdownProgram.from_parent(self, name="python", blocks=blocks)
+
+
+class WithoutExamples(pytest.Module):
+    """A module with no examples to run: that it can be imported is all that there is to see."""
+
+    def collect(self) -> list[pytest.Item]:
+        _ = self.obj
+        return []
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -199,10 +208,17 @@ def _anomalies_forgotten() -> None:
         setting.__class__ = sys.modules["tg_lazy.settings.context"].ContextVar  # as if nobody had overridden it yet
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> MarkdownFile | None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[None, list[Any], list[Any]]:
+    """Looks for examples in modules that have some, for blocks in Markdown, and for tests where pytest would."""
+    found = yield
     if file_path.suffix == ".md":
-        return MarkdownFile.from_parent(parent, path=file_path)
-    return None
+        return [*found, MarkdownFile.from_parent(parent, path=file_path)]
+    examples = [collector for collector in found if isinstance(collector, DoctestModule)]
+    if not examples or ">>> " in file_path.read_text(encoding="utf-8"):
+        return found
+    rest = [collector for collector in found if collector not in examples]
+    return rest or [WithoutExamples.from_parent(parent, path=file_path)]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -222,7 +238,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="one test in N, always the same ones: their names choose them; files of Markdown all run",
+        help="one test in N of each file, one at the least, always the same ones: their names choose them",
     )
     parser.addoption("--whole", action="store_true", help="every case, where a run of the whole suite draws some")
     parser.addoption("--draw", type=int, metavar="SEED", help="the cases that a run with this seed drew")
@@ -244,9 +260,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=ordinary)
         items[:] = [item for item in items if item not in set(ordinary)]
     if (one_in := config.getoption("--sample")) > 1:
-        left_out = {item for item in items if not _in_sample(item, one_in)}
-        config.hook.pytest_deselected(items=list(left_out))
-        items[:] = [item for item in items if item not in left_out]
+        sample = _sampled(items, one_in)
+        config.hook.pytest_deselected(items=[item for item in items if item not in sample])
+        items[:] = [item for item in items if item in sample]
     if (seed := config.option.draw) is not None:
         drawn = {item for cases in _by_test(_of_one_class(items, seed)) for item in _drawn(cases, seed)}
         config.hook.pytest_deselected(items=[item for item in items if item not in drawn])
@@ -320,8 +336,13 @@ def _values(case: pytest.Item) -> set[tuple[object, ...]]:
     return {(name, *parts) for name, parts in found.items()}
 
 
-def _in_sample(item: pytest.Item, one_in: int) -> bool:
-    return isinstance(item, MarkdownProgram) or zlib.crc32(item.nodeid.encode()) % one_in == 0
+def _sampled(items: list[pytest.Item], one_in: int) -> set[pytest.Item]:
+    """One test in ``one_in`` of each file, one at the least: no module is without a test that looks into it."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    by_name = (sorted(own, key=lambda item: (zlib.crc32(item.nodeid.encode()), item.nodeid)) for own in files.values())
+    return {item for own in by_name for item in own[: -(-len(own) // one_in)]}
 
 
 @pytest.hookimpl(trylast=True)

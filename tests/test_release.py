@@ -255,14 +255,16 @@ def test_a_python_that_cannot_be_had_is_told(
     assert compatibility.main([]) == 0, "the running Python is not tested again"
 
 
-def test_a_sample_is_a_part_of_the_tests_and_always_the_same(repository: Path, run: Run) -> None:
+def test_a_sample_is_a_part_of_the_tests_of_each_file_and_always_the_same(repository: Path, run: Run) -> None:
     lists = [
         run(repository, "python", "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *arguments).stdout
         for arguments in (["packages/tg-dtype"], *[["--sample", "16", "packages/tg-dtype", "docs/jit.md"]] * 2)
     ]
     every, one, other = ([line for line in text.splitlines() if "::" in line] for text in lists)
     assert one == other and "docs/jit.md::python" in one
-    assert 0 < len(set(one) & set(every)) < len(every) / 8
+    assert len(set(one) & set(every)) < len(every) / 8
+    files, all_files = ({line.partition("::")[0] for line in lines} for lines in (one, every))
+    assert files == {*all_files, "docs/jit.md"}
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
     python -m tools.compatibility [PYTEST_ARGUMENT ...]
 
-It runs one test in sixteen of every package, the same ones each time, and every page that runs. The Python that runs
+It runs one test in sixteen of every file, the same ones each time, and every page that runs. The Python that runs
 this is left out: every other task runs on it. A Python that cannot be had is told, and is no failure.
 """
 

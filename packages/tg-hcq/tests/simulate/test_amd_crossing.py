@@ -96,8 +96,8 @@ def row_of(arch: str, name: str) -> Row:
     return next(r for r in table(arch) if r.name == name and r.encoding in ("VOP1", "VOP3", "VOP3P"))
 
 
-CASES = [(arch, lanes, name) for arch, lanes in ARCHS for name in INSTRUCTIONS
-         if any(row.name == name for row in table(arch))]  # fmt: skip
+NAMES = {arch: {row.name for row in table(arch)} for arch, _ in ARCHS}
+CASES = [(arch, lanes, name) for arch, lanes in ARCHS for name in INSTRUCTIONS if name in NAMES[arch]]
 
 
 @pytest.mark.drawn(9)
