@@ -35,7 +35,7 @@ yard, start = time.process_time() - start, time.process_time()
 import tinytg
 print((time.process_time() - start) / yard)
 """
-    assert min(float(in_a_new_process(program, tmp_path)) for _ in range(6)) <= 25
+    assert any(float(in_a_new_process(program, tmp_path)) <= 25 for _ in range(6))
 
 
 def test_import_leaves_heavy_modules_alone(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,15 @@ from tg_lazy import ContextVar
 _READ = re.compile(r"""(?:ContextVar\(|environ\.get\(|environ\[|getenv\()\s*"([A-Z][A-Z0-9_]+)\"""")
 
 
+@cache
 def in_the_source(repository: Path) -> set[str]:
     """Names of environment variables that the packages read."""
     found: set[str] = set()
     for folder in (repository / "src", *(repository / "packages").glob("*/src")):
         for path in folder.rglob("*.py"):
-            found.update(_READ.findall(path.read_text(encoding="utf-8")))
+            text = path.read_text(encoding="utf-8")
+            if any(word in text for word in ("ContextVar(", "environ", "getenv(")):
+                found.update(_READ.findall(text))
     return found
 
 

@@ -2,8 +2,8 @@
 
     python -m tools.compatibility [PYTEST_ARGUMENT ...]
 
-It runs one test in sixteen of every file, the same ones each time, and every page that runs. The Python that runs
-this is left out: every other task runs on it. A Python that cannot be had is told, and is no failure.
+It runs one test in thirty-two of every file, one at the least, the same ones each time, and every page that runs. The
+Python that runs this is left out: every other task runs on it. A Python that cannot be had is told, and is no failure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TEST_TOOLS = [
     "scikit-learn>=1.5",
     "z3-solver>=4.13",
 ]
-_SELECTION = ["--sample", "16", "packages", "docs", "README.md"]
+_SELECTION = ["--sample", "32", "packages", "docs", "README.md"]
 
 
 def chosen(found: list[tuple[str, Path | None]]) -> list[tuple[str, Path]]:

@@ -9,6 +9,7 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops, schedule
+from tg_lazy.subgraph.hazards import LARGE
 
 
 def plus(x: LazyBuffer, value: float) -> LazyBuffer:
@@ -79,12 +80,14 @@ def test_a_view_that_is_held_counts(machine: Any) -> None:
 
 
 def test_what_is_made_of_something_as_large_is_kept_itself(machine: Any) -> None:
-    a, one = machine.buffer(ramp(1 << 21)), machine.buffer(ramp(1))
-    wide = a.alu(Ops.ADD, one.expand((1 << 21,)))
-    rows = wide.reshape((1 << 11, 1 << 10)).reduce(Ops.MAX, (1,))
+    n, m = 1049, 1031
+    assert n * m * 4 > LARGE
+    a, one = machine.buffer(ramp(n * m)), machine.buffer(ramp(1))
+    wide = a.alu(Ops.ADD, one.expand((n * m,)))
+    rows = wide.reshape((n, m)).reduce(Ops.MAX, (1,))
     machine.run(a.assign(times(a, 0)))
-    same(machine, wide, ramp(1 << 21))
-    same(machine, rows, ramp(1 << 21).reshape(1 << 11, 1 << 10).max(1, keepdims=True))
+    same(machine, wide, ramp(n * m))
+    same(machine, rows, ramp(n * m).reshape(n, m).max(1, keepdims=True))
 
 
 def test_large_products_are_not_kept_but_what_uses_them(machine: Any) -> None:

@@ -37,7 +37,8 @@ def llvm(processor: str, instructions: list[bytes]) -> list[list[str]]:
     lines = [data for pair in zip(instructions, marks, strict=True) for data in pair]
     source = "".join(f"[{' '.join(f'{byte:#04x}' for byte in line)}]\n" for line in lines)
     command = [str(MC), "-disassemble", "-triple=amdgcn", f"-mcpu={processor}"]
-    done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "LLVM_DISABLE_SYMBOLIZATION": "1"}  # looking up names of a stack takes a second
+    done = subprocess.run(command, input=source, env=environment, capture_output=True, text=True, check=False)
     if done.returncode < 0:  # it fell over: find on which
         if len(instructions) == 1:
             return [["llvm-mc fell over"]]
