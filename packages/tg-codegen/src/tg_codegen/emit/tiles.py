@@ -66,9 +66,10 @@ class Tiles:
         for name, value in env.axis.items():
             axis = self.space.by_name.get(name)
             if axis is not None and axis.kind in UNROLLED and axis.root in roots and isinstance(value, int):
-                found = self.along([axis], lane, env)
-                if found is not None and self.access.step(substitute(index, found.env.root), found.copy) == 1:
-                    return found
+                for falling in (False, True):
+                    found = self.along([axis], lane, env, falling)
+                    if found is not None and self.access.step(substitute(index, found.env.root), found.copy) == 1:
+                        return found
         return None
 
     def digits(self, index: sint, valid: sint, roots: tuple[Variable, ...], env: Env) -> list[Axis]:
@@ -91,10 +92,13 @@ class Tiles:
             count *= fixed(axis)
         return found
 
-    def along(self, axes: Sequence[Axis], lane: Variable, env: Env) -> TransposedTile | None:
+    def along(
+        self, axes: Sequence[Axis], lane: Variable, env: Env, falling: bool = False
+    ) -> TransposedTile | None:
         """The tile of ``lane`` by the copies around those at ``env`` of one loop, or of loops that are its digits.
 
-        None if that would be one copy.
+        Those of a loop that walks backwards through memory are counted from the last one. None if that would be one
+        copy.
         """
         count, value = 1, 0
         for axis in axes:
@@ -107,8 +111,10 @@ class Tiles:
             return None
         fastest = axes[0]
         copy = self.loops.copies(fastest, width)
-        moved = env.root[fastest.root] + (copy + (start - value)) * fastest.stride
-        return TransposedTile(lane, copy, Env({**env.root, fastest.root: moved}, env.axis, env.exact), value - start)
+        number = value - start
+        moved = env.root[fastest.root] + ((width - 1 - copy if falling else copy) - number) * fastest.stride
+        return TransposedTile(lane, copy, Env({**env.root, fastest.root: moved}, env.axis, env.exact),
+                              width - 1 - number if falling else number)
 
     def is_loaded(self, pointer: UOp, dtype: DType, index: sint, valid: sint) -> bool:
         """Whether one copy of a tile was loaded before: then all of them were."""

@@ -1,19 +1,22 @@
 """Outputs in parts: what was put together from several operands is written operand by operand.
 
 A concatenation is lowered to one loop over its output, in which masks choose between operands: every iteration would
-ask for all of them. Where masks change at places that are known, the output is several outputs, each with the operands
-that are its own, with indices that are linear, and with loops planned for it. The dimensions around are loops around
-all of them (see :mod:`tg_codegen.nest.kernel`).
+ask for all of them. An operand that is rolled is read at an index that begins anew somewhere: a remainder, which says
+nothing about how far neighbours are apart. Where masks change and indices begin anew at places that are known, the
+output is several outputs, each with the operands that are its own, with indices that are linear, and with loops planned
+for it. The dimensions around are loops around all of them (see :mod:`tg_codegen.nest.kernel`).
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
-from tg_shape import Expr, Variable, coefficient, linear_terms
+from tg_shape import Expr, Variable, coefficient, linear_terms, upper
 
 from ..machine.target import Target
 from ..nest.dimensions import join_dimensions, over_dimensions
@@ -23,15 +26,29 @@ from ..nest.nest import Axis, Nest, Node, NodeTable, Root
 from ..nest.spec import READS, Kind, NodeOp
 from .actions import ActionError, KernelAction
 from .cpu.plan_cost import walk_cycles
+from .cut_dimension import quotients
 from .side_by_side import are_common
 
 MOST_PARTS = 16
 """Parts of an output: the code of each stands in the kernel."""
+MOST_PERIODS = 4
+"""Times, at the most, that an operand begins anew along a dimension for its output to be in parts: an operand that is
+rolled does it once, one that goes on around its ends twice. What begins anew more often is short."""
+
+
+def begins(quotient: Expr, root: Root) -> Iterable[int]:
+    """The values of a dimension at which a quotient, or a remainder, of it alone begins anew; none if it often does."""
+    shifted, period = quotient.args
+    if isinstance(shifted, Expr) and isinstance(period, int) and upper(root.extent) <= MOST_PERIODS * period:
+        terms, constant = linear_terms(shifted)
+        if len(terms) == 1 and terms[0][0] is root.var and abs(terms[0][1]) == 1:
+            return range((-constant if terms[0][1] > 0 else constant + 1) % period, upper(root.extent), period)
+    return ()
 
 
 def changes(nest: Nest, root: Root) -> list[int]:
-    """The values of a dimension at which masks on it alone change."""
-    found = set()
+    """The values of a dimension at which masks on it alone change, and quotients of it alone begin anew."""
+    found = {at for quotient in quotients(nest) for at in begins(quotient, root)}
     for mask in masks(nest):
         if mask.op == "lt" and isinstance(mask.args[0], Expr) and isinstance(mask.args[1], int):
             terms, constant = linear_terms(mask.args[0])
@@ -41,7 +58,7 @@ def changes(nest: Nest, root: Root) -> list[int]:
 
 
 def joined_dimensions(nest: Nest) -> list[Variable]:
-    """The dimensions along which masks choose between operands."""
+    """The dimensions along which masks choose between operands, or operands begin anew."""
     return [root.var for root in nest.roots.values() if changes(nest, root)]
 
 
@@ -83,6 +100,11 @@ def read_nodes(nest: Nest) -> frozenset[Node]:
     return frozenset(n for n in nest.nodes() if n.op in READS)
 
 
+def simpler(part: Nest, nest: Nest) -> bool:
+    """Whether a part of an output reads less than the whole, or divides less for its indices."""
+    return len(read_nodes(part)) < len(read_nodes(nest)) or len(quotients(part)) < len(quotients(nest))
+
+
 def concat_parts(nest: Nest) -> Kernel | None:
     """The kernel with its output in parts; None where it is none that can be cut, or where that makes nothing simpler.
 
@@ -91,10 +113,14 @@ def concat_parts(nest: Nest) -> Kernel | None:
     if len(nest.stores) != 1 or nest.stores[0].update or any(n.op is NodeOp.REDUCE for n in nest.nodes()):
         return None
     store, reads = nest.stores[0], read_nodes(nest)
-    if len(reads) < 2 or not isinstance(store.index, Expr) or any(n.arg[0] == store.slot for n in reads):
+    if not isinstance(store.index, Expr) or any(n.arg[0] == store.slot for n in reads):
+        return None
+    wrapped = {var for quotient in quotients(nest) for var in quotient.variables()}
+    if len(reads) < 2 and not wrapped:
         return None
     steps = {root: coefficient(store.index, root) for root in store.roots}
-    for var in store.roots:
+    # an index that begins anew costs most along the lanes
+    for var in sorted(store.roots, key=lambda var: (steps[var] or 0) if var in wrapped else math.inf):
         root, step = nest.roots[var], steps[var]
         places = changes(nest, root)
         if not places or len(places) >= MOST_PARTS or step is None or any(s is None or s < 1 for s in steps.values()):
@@ -103,14 +129,13 @@ def concat_parts(nest: Nest) -> Kernel | None:
         outer = sorted((r for r, s in steps.items() if s is not None and s > step), key=lambda r: -(steps[r] or 0))
         if not all(isinstance(nest.roots[r].extent, int) for r in outer):
             continue
-        parts, own = [], []
+        parts = []
         for start, end in spans:
             parts.append(part_between(nest, root, start, end, frozenset(outer)))
-            own.append(len(read_nodes(parts[-1])))
-            if own[-1] == len(reads):
-                break  # nothing is simpler there
+            if not simpler(parts[-1], nest):
+                break
         else:
-            if sum(map(bool, own)) > 1:
+            if sum(bool(read_nodes(part)) for part in parts) > 1:
                 shared = tuple(Axis(r.name, r, 1, nest.roots[r].extent, Kind.LOOP) for r in outer)
                 return Kernel(nest, tuple(parts), shared)
     return None

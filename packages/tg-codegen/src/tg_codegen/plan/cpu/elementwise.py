@@ -37,7 +37,7 @@ def elementwise_tile(planner: Planner) -> None:
     planner.vectorize(best, Kind.VECTOR)
     apart = [load for load in planner.loads if coefficient(load.arg[1], best.var) not in (0, 1)]
     across = next((r for r in planner.rows if r is not best
-                   and any(coefficient(load.arg[1], r.var) == 1 for load in apart)), None)
+                   and any(coefficient(load.arg[1], r.var) in (1, -1) for load in apart)), None)
     common = common_dimensions(planner.nest, planner.rows, best, lambda node: computing(node, planner))
     if common:
         for root in common:

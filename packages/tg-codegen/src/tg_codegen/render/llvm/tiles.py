@@ -81,7 +81,6 @@ class LLVMTileRegisters:
             "llvm.x86.tilestored64.internal", "void", *_WHOLE, ("ptr", place), _STRIDE, ("x86_amx", tile))
         return self._text.emit(f"load {llvm_type(u.dtype)}, ptr {place}, align 64", "val")
 
-
     def vector(self, u: UOp) -> str:
         """The vector that stands for a sum, from one product of tiles to the next."""
         return self._vectors.get(u) or self._text.value(u)
