@@ -20,7 +20,20 @@ from tg_codegen import Target
 from tg_dtype import dtypes
 from tg_runtime.host.arch import CPUArch
 
-from .limits import BF16, PREFETCH, ROUNDS, Bench, Loop, bf16_loop, copy_loop, fma_loop, read_loop
+from .limits import (
+    BF16,
+    PREFETCH,
+    ROUNDS,
+    TILE_SUMS,
+    TILES,
+    Bench,
+    Loop,
+    amx_loop,
+    bf16_loop,
+    copy_loop,
+    fma_loop,
+    read_loop,
+)
 
 CHAIN = 16
 """Dependent instructions of a round, where a latency is measured."""
@@ -96,6 +109,12 @@ class Probes:
             many = self.bench.accumulators
             took = self.cycles(bf16_loop(many), ROUNDS, many, BF16)
             yield Measured("pairs", took, "cycles", self.target.cpu.pair_product)
+
+    def tiles(self) -> Iterator[Measured]:
+        """Products of tiles of bfloat16, added up in some registers; nothing where there are none."""
+        if any(found.tiled for found in self.target.matrices):
+            took = self.cycles(amx_loop(TILE_SUMS), ROUNDS, TILE_SUMS, TILES)
+            yield Measured("tiles", took, "cycles", self.target.cpu.tile_product)
 
     def division(self) -> Iterator[Measured]:
         """Vectors of floats, and integers of 32 bits, divided by what no compiler knows."""
@@ -219,7 +238,8 @@ class Probes:
 PROBES: dict[str, Callable[[Probes], Iterator[Measured]]] = {
     name: getattr(Probes, name)
     for name in (
-        "units", "latency", "pairs", "division", "masks", "stores", "columns", "caches", "reads", "prefetch", "threads")
+        "units", "latency", "pairs", "tiles", "division", "masks", "stores", "columns", "caches", "reads", "prefetch",
+        "threads")
 }
 
 

@@ -1,4 +1,4 @@
-"""What the machine can do: multiply-adds in registers, bfloat16 dot products, copying and reading memory.
+"""What the machine can do: multiply-adds in registers, products of bfloat16, copying and reading memory.
 
 Each is a kernel in LLVM IR, compiled and run on threads as the device CPU does with any kernel. A workload's limit
 takes turns with the libraries (:class:`Machine`): what a busy host gives to one, it gives to the other. Reading is of
@@ -37,6 +37,15 @@ BLOCK = 8
 WIDTH = 4096
 """Columns, and rows, of a matrix whose squares are moved."""
 BF16 = "declare <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float>, <32 x bfloat>, <32 x bfloat>)"
+TILES = """declare x86_amx @llvm.x86.tileloadd64.internal(i16, i16, ptr, i64)
+declare x86_amx @llvm.x86.tdpbf16ps.internal(i16, i16, i16, x86_amx, x86_amx, x86_amx)
+declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, x86_amx)
+declare x86_amx @llvm.x86.cast.vector.to.tile.v256f32(<256 x float>)
+declare <256 x float> @llvm.x86.cast.tile.to.vector.v256f32(x86_amx)"""
+TILE_SUMS = 4
+"""Tile registers that add up products, beside two that are multiplied: of eight that there are."""
+TILE_OPERATIONS = 2 * 16 * 16 * 32
+"""Multiplications and additions of a product of two tiles of bfloat16."""
 PREFETCH = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
 FAR = 1 << 27
 """Bytes of a block of which a cache keeps little. Of one as large as the cache it keeps all, or by chance nothing."""
@@ -123,6 +132,26 @@ def bf16_loop(accumulators: int) -> Loop:
     ]
     carried = tuple((n, "<16 x float>", "zeroinitializer") for n in names)
     return Loop(carried, tuple(body), 1, _keep("<16 x float>", names))
+
+
+def amx_loop(sums: int) -> Loop:
+    """Independent chains of products of tiles of bfloat16 (AMX), whose operands are loaded each time."""
+    names = [f"a{i}" for i in range(sums)]
+    tile, operands = "i16 16, i16 64", "x86_amx %x, x86_amx %y"
+    body, result = list[str](), ["%place = getelementptr [1024 x i8], ptr %out, i64 %core"]
+    for operand in ("x", "y"):
+        body.append(f"%{operand} = call x86_amx @llvm.x86.tileloadd64.internal({tile}, ptr %in, i64 64)")
+    for n in names:
+        body += [
+            f"%{n}.tile = call x86_amx @llvm.x86.cast.vector.to.tile.v256f32(<256 x float> %{n})",
+            f"%{n}.sum = call x86_amx @llvm.x86.tdpbf16ps.internal({tile}, i16 64, x86_amx %{n}.tile, {operands})",
+            f"%{n}.next = call <256 x float> @llvm.x86.cast.tile.to.vector.v256f32(x86_amx %{n}.sum)",
+        ]
+        result += [
+            f"%{n}.last = call x86_amx @llvm.x86.cast.vector.to.tile.v256f32(<256 x float> %{n}.next)",
+            f"call void @llvm.x86.tilestored64.internal({tile}, ptr %place, i64 64, x86_amx %{n}.last)",
+        ]
+    return Loop(tuple((n, "<256 x float>", "zeroinitializer") for n in names), tuple(body), 1, tuple(result))
 
 
 def ahead(lanes: int, by: int = AHEAD) -> list[str]:
@@ -271,13 +300,19 @@ class Bench:
     def bf16(self, threads: int, times: int = 1) -> Run | None:
         """Products of bfloat16 in registers, ``times`` :data:`ROUNDS`; None where there is no such instruction.
 
-        It is that instruction or multiply-adds of floats, whichever is faster.
+        It is those of tiles, those of pairs or multiply-adds of floats, whichever are fastest.
         """
         if not self.arch.has("avx512bf16"):
             return None
         loop, count = bf16_loop(self.accumulators), ROUNDS * times * threads
-        pairs = Run(self.call(loop, "bf16_peak", count, threads, BF16), 2.0 * 32 * self.accumulators * count)
-        return max((pairs, self.fma(threads, times)), key=lambda run: run.work / self.best(run.call))
+        ways = [
+            Run(self.call(loop, "bf16_peak", count, threads, BF16), 2.0 * 32 * self.accumulators * count),
+            self.fma(threads, times),
+        ]
+        if self.arch.has("amx-bf16"):
+            call = self.call(amx_loop(TILE_SUMS), "amx_peak", count, threads, TILES)
+            ways.append(Run(call, float(TILE_OPERATIONS) * TILE_SUMS * count))
+        return max(ways, key=lambda run: run.work / self.best(run.call))
 
     def copy(self, threads: int) -> Run:
         """Copying a block in the fastest of some ways; bytes read and bytes written."""

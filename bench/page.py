@@ -23,7 +23,7 @@ _SHOWN = {
     "processor": "Processor time on one thread (the machine was busy otherwise)",
 }
 _LIMITS = {
-    "fma": "multiply-adds", "bf16": "bfloat16 dot products", "copy": "copying 128 MB",
+    "fma": "multiply-adds", "bf16": "products of bfloat16", "copy": "copying 128 MB",
     "tiles": "moving 16x16 squares of a matrix of 64 MB to where transposing puts them", "read": "reading 128 MB",
     "read far": "reading 640 MB",
 }  # fmt: skip

@@ -80,7 +80,8 @@ class CPUCosts:
         " fast as floats); probe `pairs`")  # fmt: skip
     tile_product: float = number(
         16.0, "cycles", "a product of two tile registers that is added to a third one",
-        "Intel: 2048 operations on bytes or 1024 on bfloat16 in a cycle (4th Gen Xeon Scalable, AMX)")  # fmt: skip
+        "Intel: 2048 operations on bytes or 1024 on bfloat16 in a cycle (4th Gen Xeon Scalable, AMX);"
+        " probe `tiles`")  # fmt: skip
     conversion: float = number(1.0, "cycles", "a vector of halves that becomes one of floats", "Fog: VCVTPH2PS")
     insertion: float = number(
         1.0, "cycles", "a scalar that is put into a lane of a vector", "Fog: VINSERTPS, VPUNPCK: a shuffle each")
