@@ -11,6 +11,7 @@ import pytest
 
 from tg_codegen import ActionError, Target, interpret, linearize
 from tg_codegen.emit.kernel import emit_nest
+from tg_codegen.nest.dimensions import quotients
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.parts import stated
@@ -18,7 +19,7 @@ from tg_codegen.nest.spec import Kind, NodeOp
 from tg_codegen.nest.text import print_nest
 from tg_codegen.plan.actions import Convert, Prefetch, apply
 from tg_codegen.plan.cpu.planner import cpu_loops
-from tg_codegen.plan.cut_dimension import proposed, quotients
+from tg_codegen.plan.cut_dimension import proposed
 from tg_codegen.plan.heuristic import applied
 from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import DType, dtypes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def copied(view: ShapeTracker, size: int, dtype: DType = F32, added: ShapeTracke
     value = A.load(1, dtype, view)
     if added is not None:
         value = A.alu(Ops.ADD, value, A.load(1, dtype, added))
-    count = int(np.prod(view.shape))
+    count = prod(int(size) for size in view.shape)
     return A.sink((A.store(0, ST(view.shape), value),), (BufferArg(dtype, count), BufferArg(dtype, size)))
 
 

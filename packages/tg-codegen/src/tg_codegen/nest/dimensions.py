@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tg_shape import Expr, Variable, sint, substitute, symbolic_stride
+from tg_shape import Expr, Variable, sint, substitute, symbolic_stride, topological
 
 from .nest import Axis, Nest, Node, NodeTable, Root, with_expressions
 from .spec import Kind, NodeOp
@@ -70,6 +70,12 @@ def accesses(nest: Nest) -> Iterator[tuple[sint, sint]]:
             yield node.arg, 1
         elif node.op is NodeOp.SELECT:
             yield 0, node.arg
+
+
+def quotients(nest: Nest) -> list[Expr]:
+    """Quotients and remainders in a nest's accesses."""
+    whole = dict.fromkeys(e for access in accesses(nest) for e in access if isinstance(e, Expr))
+    return list(dict.fromkeys(e for top in whole for e in topological(top) if e.op in ("floordiv", "mod")))
 
 
 def cut(nest: Nest, root: Root, width: int) -> Nest:

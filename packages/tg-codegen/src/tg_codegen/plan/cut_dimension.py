@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tg_shape import Expr, linear_terms, topological
+from tg_shape import Expr, linear_terms
 
 from ..machine.target import Target
-from ..nest.dimensions import accesses, cut
+from ..nest.dimensions import cut, quotients
 from ..nest.interior import masks
 from ..nest.kernel import Kernel
 from ..nest.nest import Nest, Root
@@ -91,12 +91,6 @@ def widths(nest: Nest, root: Root, divided: Sequence[Expr], parted: Sequence[Exp
         if sum(not new.isdisjoint(e.variables()) for e in quotients(parts)) < len(divided):
             yield width
     yield from sorted({w for mask in parted for w in thresholds(mask, root)}, reverse=True)
-
-
-def quotients(nest: Nest) -> list[Expr]:
-    """Quotients and remainders in a nest's accesses."""
-    whole = dict.fromkeys(e for access in accesses(nest) for e in access if isinstance(e, Expr))
-    return list(dict.fromkeys(e for top in whole for e in topological(top) if e.op in ("floordiv", "mod")))
 
 
 def divisors(e: Expr, root: Root) -> Iterator[int]:

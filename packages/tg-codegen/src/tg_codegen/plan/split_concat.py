@@ -19,14 +19,13 @@ from tg_lazy import Ops
 from tg_shape import Expr, Variable, coefficient, linear_terms, upper
 
 from ..machine.target import Target
-from ..nest.dimensions import join_dimensions, over_dimensions
+from ..nest.dimensions import join_dimensions, over_dimensions, quotients
 from ..nest.interior import masks
 from ..nest.kernel import Kernel
 from ..nest.nest import Axis, Nest, Node, NodeTable, Root
 from ..nest.spec import READS, Kind, NodeOp
 from .actions import ActionError, KernelAction
 from .cpu.plan_cost import walk_cycles
-from .cut_dimension import quotients
 from .side_by_side import are_common
 
 MOST_PARTS = 16
