@@ -36,7 +36,7 @@ CPU = LLVMRenderer(Target(kind="cpu", vector_bytes=32, registers=16, threads=2))
 @pytest.fixture(autouse=True)
 def looks_at_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer lists are measured, and the cost model is asked of fewer: that shows what these tests are about."""
-    monkeypatch.setattr("tg_codegen.search.descent.PATIENCE", 80)
+    monkeypatch.setattr("tg_codegen.search.descent.PATIENCE", 30)
     monkeypatch.setattr("tg_codegen.search.beam.MOST_NEIGHBOURS", 24)
 
 
