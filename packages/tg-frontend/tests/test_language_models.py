@@ -366,6 +366,43 @@ def test_sampling_follows_the_distribution() -> None:
         np.testing.assert_allclose(chances(sampler, logits), want, atol=0.03)
 
 
+def plain_distribution(logits: Array, sampler: Sampler) -> dict[int, float]:
+    """The chance of each token that is left, by the definition: all tokens in order, one filter after the other."""
+    order = np.argsort(-logits, kind="stable")
+    order = order[: sampler.top_k or len(order)]
+    with np.errstate(invalid="ignore"):
+        by = np.where(logits[order] == logits.max(), 0.0, logits[order].astype(np.float64) - float(logits.max()))
+    parts = np.exp(by / sampler.temperature)
+    parts /= parts.sum()
+    before = np.cumsum(parts) - parts
+    kept = (before < sampler.top_p) & (parts >= sampler.min_p * parts[0]) & (parts > 0.0)
+    total = parts[kept].sum()
+    return {int(token): float(part / total) for token, part in zip(order[kept], parts[kept], strict=True)}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_left_follows_the_definition(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    for size in (1, 2, 63, 64, 65, 997, 4096, 5003):
+        logits = (draw.normal(size=size) * draw.choice([0.01, 1.0, 8.0])).astype(np.float32)
+        if draw.random() < 0.5:
+            logits = np.round(logits)  # many are equal
+        logits[draw.random(size) < 0.1] = draw.choice([-np.inf, 1.0, np.inf])
+        logits[draw.integers(size)] = 2.0
+        sampler = Sampler(
+            temperature=float(draw.choice([0.1, 1.0, 5.0])), top_k=int(draw.choice([0, 1, 40, 997])),
+            top_p=float(draw.choice([1.0, 0.95, 0.5, 1e-3])), min_p=float(draw.choice([0.0, 0.05, 1.0])),
+        )  # fmt: skip
+        tokens, parts = sampler._left(logits, int(logits.argmax()))
+        found = dict(zip(tokens.tolist(), (parts / parts.sum()).tolist(), strict=True))
+        want = plain_distribution(logits, sampler)
+        odd = found.keys() ^ want.keys()  # one at the very edge may be rounded to either side
+        assert len(odd) <= (0.0 < sampler.top_p < 1.0), (size, vars(sampler), odd)
+        if not odd:
+            assert found == pytest.approx(want, rel=1e-9), (size, vars(sampler))
+        assert sampler.choose(logits) in found
+
+
 def test_a_seed_gives_the_same_tokens_again() -> None:
     logits = np.random.default_rng(0).normal(size=300).astype(np.float32)
     first, second = (Sampler(temperature=1.0, seed=9) for _ in range(2))

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
 
 
+FEW = 64
+"""Tokens that are put in order first, where the likeliest are looked for; each time too few, as many times more."""
+
+
 class Sampler:
     """How tokens are chosen: the likeliest, or one drawn from what is left of the distribution.
 
@@ -97,35 +101,50 @@ class Sampler:
             best = int(scores.argmax())
         if self.temperature == 0:
             return best
-        order = self._kept(scores)
-        shifted = (scores[order].astype(np.float64) - float(scores[best])) / self.temperature
-        chances = np.exp(shifted)
-        chances /= chances.sum()
-        count = self._share(chances)
+        tokens, chances = self._left(scores, best)
         if self._random is None:
             self._random = np.random.default_rng(self.seed)
-        bounds = np.cumsum(chances[:count])
+        bounds = np.cumsum(chances)
         place = int(np.searchsorted(bounds, self._random.random() * bounds[-1], side="right"))
-        return int(order[min(place, count - 1)])
+        return int(tokens[min(place, len(tokens) - 1)])
 
-    def _kept(self, scores: Floats) -> Any:
-        """The numbers of the tokens that ``top_k`` leaves, the likeliest first; of equals the first."""
+    def _left(self, scores: Floats, best: int) -> tuple[Any, Any]:
+        """The tokens that are left, and the chance of each by that of ``best``, which is the greatest; none is 0.
+
+        No more tokens are put in order than it takes: of a large vocabulary that would be most of the work.
+        """
         import numpy as np
 
-        size = scores.size
-        if 0 < self.top_k < size:
-            least = np.partition(scores, size - self.top_k)[size - self.top_k]
-            some = np.flatnonzero(scores >= least)
-            return some[np.argsort(-scores[some], kind="stable")][: self.top_k]
-        return np.argsort(-scores, kind="stable")
-
-    def _share(self, chances: Any) -> int:
-        """How many of the likeliest ``top_p`` and ``min_p`` leave."""
-        import numpy as np
-
-        count = len(chances)
+        size, greatest = scores.size, float(scores[best])
+        whole = not 0 < self.top_k < size
+        tokens = np.arange(size) if whole else _likeliest(scores, self.top_k)
+        among = scores[tokens].astype(np.float64)
+        by = np.zeros(len(tokens))
+        np.subtract(among, greatest, out=by, where=among != greatest)  # infinities have no difference
+        chances = np.exp(by / self.temperature)
         if self.top_p < 1.0:
-            count = min(int(np.searchsorted(np.cumsum(chances), self.top_p)) + 1, count)
-        if self.min_p > 0.0:
-            count = min(int((chances >= self.min_p * chances[0]).sum()), count)
-        return max(count, 1)
+            share, count = self.top_p * chances.sum(), FEW
+            if whole:
+                every = chances
+                while True:
+                    tokens = _likeliest(scores, min(count, size))
+                    chances = every[tokens]
+                    if count >= size or chances.sum() >= share:
+                        break
+                    count *= FEW
+            held = int(np.searchsorted(np.cumsum(chances), share)) + 1
+            tokens, chances = tokens[:held], chances[:held]
+        left = (chances > 0.0) & (chances >= self.min_p)
+        return tokens[left], chances[left]
+
+
+def _likeliest(scores: Floats, count: int) -> Any:
+    """The numbers of the ``count`` greatest scores, the greatest first; of equals the first."""
+    import numpy as np
+
+    size = scores.size
+    if count == size:
+        return np.argsort(-scores, kind="stable")
+    least = np.partition(scores, size - count)[size - count]
+    some = np.flatnonzero(scores >= least)
+    return some[np.argsort(-scores[some], kind="stable")][:count]
