@@ -300,6 +300,12 @@ def test_a_wrong_example(tree: Path, run: Run) -> None:
     assert done.returncode == 1 and "1 failed" in done.stdout, done.stdout
 
 
+def test_a_module_without_examples_that_cannot_be_imported(tree: Path, run: Run) -> None:
+    planted = plant(tree, "tg-dtype", "planted.py", '"""Nothing."""\n\nimport no_such_module\n')
+    done = run(tree, "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", planted)
+    assert done.returncode == 2 and "No module named 'no_such_module'" in done.stdout, done.stdout
+
+
 def test_a_wrong_readme(tree: Path, run: Run) -> None:
     readme = tree / "packages/tg-dtype/README.md"
     readme.write_text("# Title\n\n```python\nx = 1\n```\n\nand so\n\n```python\nassert x == 2\n```\n", encoding="utf-8")
