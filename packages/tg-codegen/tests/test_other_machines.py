@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -99,10 +100,11 @@ PROGRAMS: dict[str, Callable[[random.Random], LazyOp]] = {
 PROGRAM = pytest.mark.parametrize("program", PROGRAMS)
 
 
-def kernels(program: str, machine: str, seed: int = 0) -> list[ProgramSpec]:
+@cache
+def kernels(program: str, machine: str, seed: int = 0) -> tuple[ProgramSpec, ...]:
     """Some kernels of a program, planned for a machine."""
     rng, renderer = random.Random(f"{program} {seed}"), LLVMRenderer(MACHINES[machine])
-    found = [compile_ast(PROGRAMS[program](rng), renderer) for _ in range(DRAWS)]
+    found = tuple(compile_ast(PROGRAMS[program](rng), renderer) for _ in range(DRAWS))
     assert not any(spec.fallback for spec in found)
     return found
 
