@@ -110,6 +110,24 @@ def test_a_softmax_between_products_has_each_exponential_once(keys: int, once: b
     np.testing.assert_allclose(got, powers / powers.sum(-1, keepdims=True) @ v, rtol=1e-4, atol=1e-5)
 
 
+def test_a_table_that_each_row_meets_once_is_no_reason_for_a_block() -> None:
+    """A pass that turns the matrix of each row, times a table: rows as lanes would lie apart where it reads them."""
+    rows, a, b = 40, 6, 7
+    first = A.alu(Ops.NEG, A.load(1, F32, ST((rows, a, b))))
+    table = A.load(2, F32, ST((b, a)).reshape((1, b, a)).expand((rows, b, a)))
+    second = A.alu(Ops.MUL, A.load(3, F32, ST((rows, a, b)).permute((0, 2, 1))), table)
+    whole, within = BufferArg(F32, rows * a * b), BufferArg(F32, rows * a * b, internal=True)
+    stores = A.store(3, ST((rows, a, b)), first), A.store(0, ST((rows, b, a)), second)
+    ast = A.sink(stores, (whole, whole, BufferArg(F32, a * b), within))
+    target = Target(vector_bytes=32, registers=16, threads=2)
+    assert not proposed(stated(lower(ast)), target)
+    spec = compile_ast(ast, LLVMRenderer(target))
+    x, y = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in ((rows, a, b), (b, a)))
+    out = bytearray(x.nbytes)
+    interpret(spec.uops, [out, *(bytearray(z.tobytes()) for z in (x, y))])
+    np.testing.assert_array_equal(np.frombuffer(out, np.float32).reshape(rows, b, a), -x.transpose(0, 2, 1) * y)
+
+
 def test_scratch_holds_a_block_and_no_more() -> None:
     target = Target(vector_bytes=32, l2_bytes=4096)
     spec = compile_ast(weighted(1, 64, 32, 4), LLVMRenderer(target))

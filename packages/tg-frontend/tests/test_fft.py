@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ import pytest
 from tg_frontend import Tensor, TinyJit, fft, vmap
 from tg_frontend.fourier.passes import factors, good_length
 from tg_frontend.fourier.tables import roots
+from tg_lazy import Context, schedule
+from tg_lazy.cost import LIMITS, limits_of
+from tg_runtime import Device
 
 chosen = random.Random(15)
 rng = np.random.default_rng(15)
@@ -37,6 +40,35 @@ def test_complex_transforms_of_every_length(n: int) -> None:
     z = drawn(3, n)
     same(fft.fft(Tensor(z)), np.fft.fft(z))
     same(fft.ifft(Tensor(z)), np.fft.ifft(z))
+
+
+@pytest.fixture
+def keep_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """From when it is called, intermediates of that many bytes stay in kernels of rows."""
+    if "CPU" not in Device.available():
+        pytest.skip("the device CPU is not available here")
+    with Context(DEV="CPU"):
+        Tensor([1.0]).realize()  # the device is open, and has its limits
+        yield lambda nbytes: monkeypatch.setitem(LIMITS, "CPU", limits_of("CPU")._replace(row_bytes=nbytes))
+
+
+@pytest.mark.parametrize("n", (64, 60, 2 ** chosen.randrange(7, 10), 2 ** chosen.randrange(3, 7) * 3))
+def test_rows_whose_passes_share_a_kernel(keep_rows: Callable[[int], None], n: int) -> None:
+    """All of them, or those that read rows as they lie; the inverse as well, and along an axis that is not the last."""
+    rows, inner = chosen.randrange(17, 40), chosen.choice((1, 2, 3, 8))
+    keep_rows(rows * n * inner * 16)
+    z = drawn(rows, n, inner)
+    same(fft.fft(Tensor(z), dim=1), np.fft.fft(z, axis=1))
+    same(fft.ifft(Tensor(z), dim=1), np.fft.ifft(z, axis=1))
+    same(fft.fft2(Tensor(z[:, :, 0])), np.fft.fft2(z[:, :, 0]))
+
+
+def test_the_passes_of_rows_are_one_kernel(keep_rows: Callable[[int], None]) -> None:
+    keep_rows(1 << 17)
+    for transform in (fft.fft, fft.ifft):
+        out = transform(Tensor(drawn(67, 256)).realize())
+        items, _ = schedule([part.lazydata for part in (out.real, out.imag)])
+        assert [sum(arg.internal for arg in item.ast.arg) for item in items] == [len(factors(256)) - 1]
 
 
 @pytest.mark.drawn(3)

@@ -308,7 +308,7 @@ SPEC: dict[Ops, OpSpec] = {
     Ops.SINK: OpSpec(-1, _R.GIVEN, Trait.KERNEL, "all stores of a kernel"),
     Ops.BUFFER: OpSpec(0, _R.GIVEN, Trait.LEAF | Trait.BUFFER, "memory that exists"),
     Ops.EMPTY: OpSpec(0, _R.GIVEN, Trait.LEAF | Trait.BUFFER, "memory with undefined content"),
-    Ops.CONTIGUOUS: OpSpec(1, _R.SAME, Trait.BUFFER, "the operand, in memory, row-major"),
+    Ops.CONTIGUOUS: OpSpec(1, _R.SAME, Trait.BUFFER, "the operand, in memory, row-major; or for its readers alone"),
     Ops.COPY: OpSpec(1, _R.SAME, Trait.BUFFER, "the operand on another device"),
     Ops.ASSIGN: OpSpec(2, _R.SAME, Trait.BUFFER, "the target's memory with new content"),
     Ops.BUFFER_VIEW: OpSpec(1, _R.GIVEN, Trait.BUFFER, "a contiguous range of a buffer's memory"),

@@ -42,6 +42,21 @@ def over(lower: ShapeTracker | None, upper: ShapeTracker | None) -> ShapeTracker
     return upper if lower is None else lower + upper
 
 
+def seen_in_rows(st: ShapeTracker, shape: Shape) -> int:
+    """How many outer dimensions ``st`` walks as ``shape`` does: what it shows then lies in the row that they name."""
+    if len(st.views) != 1:
+        return 0
+    view, plain = st.views[0], ShapeTracker.from_shape(tuple(shape)).views[0]
+    depth = 0
+    for dim, stride, own, step in zip(view.shape, view.strides, shape, plain.strides, strict=False):
+        if dim != own or (dim != 1 and stride != step):
+            break
+        if view.mask is not None and view.mask[depth] != (0, dim):
+            break
+        depth += 1
+    return depth
+
+
 def masked(st: ShapeTracker) -> bool:
     """Whether some index may be padding."""
     return any(view.mask is not None for view in st.views)

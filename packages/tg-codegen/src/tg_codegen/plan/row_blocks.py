@@ -56,7 +56,7 @@ def proposed(kernel: Kernel, target: Target) -> list[RowBlocks]:
     shared, rows = shared_roots(nest), row_count(nest)
     widths = [row_width(nest, slot, shared) * nest.buffers[slot].dtype.itemsize for slot in internal_slots(nest)]
     fit = limit = 1
-    if shares_operands(nest, shared, target):
+    if shares_operands(nest, shared, target, sum(widths)):
         limit = max(1, target.scratch_bytes // max(widths))
         fit = max(1, min(target.block_bytes // sum(widths), limit))
     if all(upper(nest.roots[root].extent) < target.threads for root in shared[:-1]):
@@ -89,23 +89,30 @@ def far_bytes(nest: Nest, shared: Sequence[Variable], block: int, target: Target
     return far + walked * max(0.0, 1 - target.l2_bytes / scratch)
 
 
-def shares_operands(nest: Nest, shared: Sequence[Variable], target: Target) -> bool:
+def shares_operands(nest: Nest, shared: Sequence[Variable], target: Target, row_bytes: int) -> bool:
     """Whether rows read something in common that a block of them reads once.
 
-    That is a matrix, of which a register tile serves several rows, or what does not stay in the fastest cache. Rows
-    that do not lie apart from one another are in a block, too, so that they can be lanes.
+    That is a matrix, of which a register tile serves several rows, or what does not stay in the fastest cache. Beside
+    what a row has of its own, a smaller table does not matter that each element of the row meets once. Rows that do not
+    lie apart from one another are in a block, too, so that they can be lanes.
+
+    Args:
+      nest: a kernel with internal buffers.
+      shared: its outer dimensions, of which the last one counts rows.
+      target: the machine.
+      row_bytes: of a row in all internal buffers.
     """
     row = shared[-1]
     if any(coefficient(s.index, row) == 1 for s in nest.stores if not nest.buffers[s.slot].internal):
         return True
     for node in nest.nodes():
         if node.op is NodeOp.LOAD and row not in node.free and node.free:
-            if len(node.free.difference(shared)) > 1:
+            own = node.free.difference(shared)
+            reduced = any(nest.roots[root].reduce for root in own)
+            if reduced and len(own) > 1:
                 return True
-            nbytes = node.dtype.itemsize
-            for root in node.free:
-                nbytes *= upper(nest.roots[root].extent)
-            if nbytes > target.l1_beside_bytes:
+            nbytes = node.dtype.itemsize * prod(upper(nest.roots[root].extent) for root in node.free)
+            if nbytes > (target.l1_beside_bytes if reduced else max(target.l1_beside_bytes, row_bytes)):
                 return True
     return False
 

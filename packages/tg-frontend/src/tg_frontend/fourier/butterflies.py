@@ -46,10 +46,10 @@ def butterfly(x: Lazies) -> Lazies:
 
 
 def stacked(x: Lazies) -> LazyBuffer:
-    """Both parts as one tensor, of shape (2, ...)."""
-    shape = x[0].shape
-    re, im = (part.reshape((1, *shape)).expand((2, *shape)) for part in x)
-    return _ones(re, (0,)).alu(Ops.WHERE, im, re)
+    """Both parts as one tensor: of shape (count, ...) each, of shape (count, 2, ...) together."""
+    count, *rest = x[0].shape
+    re, im = (part.reshape((count, 1, *rest)).expand((count, 2, *rest)) for part in x)
+    return _ones(re, (1,)).alu(Ops.WHERE, im, re)
 
 
 def _ones(like: LazyBuffer, axes: Sequence[int]) -> LazyBuffer:

@@ -131,7 +131,7 @@ def _in_passes(x: Pair, radices: list[int], scale: float, after: Pair | None = N
         elif after is not None:
             x = _times(x, _reshaped(after, (1, *x[0].shape[1:])))
         if here is _as_butterflies:
-            x = _both_in_memory(x)
+            x = _both_in_memory(x, last)
         elif not last:
             x = _in_memory(x)
         span *= r
@@ -169,12 +169,23 @@ def _scaled(x: Pair, scale: float) -> Pair:
     return x if scale == 1.0 else (x[0] * scale, x[1] * scale)
 
 
-def _both_in_memory(x: Pair) -> Pair:
-    """Both parts, which have most in common, written by one kernel."""
-    kind = type(x[0])
-    both = kind._wrap(stacked((x[0].lazydata, x[1].lazydata)).contiguous())
-    first, second = (both.shrink([(n, n + 1), *[None] * x[0].ndim]).reshape(x[0].shape) for n in (0, 1))
-    return first, second
+def _both_in_memory(x: Pair, last: bool) -> Pair:
+    """Both parts, which have most in common, written by one kernel: row by row for the next pass, or one after another.
+
+    Args:
+      x: parts of shape (count, ...).
+      last: whether they are the result, of which each part is a tensor.
+    """
+    kind, count = type(x[0]), len(x[0].shape)
+    both = stacked((x[0].lazydata, x[1].lazydata))
+    if last:
+        both = both.permute((1, 0, *range(2, count + 1))).contiguous()
+    else:
+        both = both.intermediate()
+    whole = [(0, dim) for dim in both.shape]
+    place = int(not last)
+    a, b = (both.shrink([*whole[:place], (n, n + 1), *whole[place + 1 :]]).reshape(x[n].shape) for n in (0, 1))
+    return kind._wrap(a), kind._wrap(b)
 
 
 def _in_memory(x: Pair) -> Pair:

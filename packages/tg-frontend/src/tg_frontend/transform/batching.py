@@ -172,7 +172,7 @@ class Batch:
         if op is Ops.GATHER:
             return self._gathered(node.srcs[0], srcs[1])
         if op is Ops.CONTIGUOUS:
-            return srcs[0].clone()
+            return srcs[0].intermediate() if node.arg else srcs[0].clone()
         if op is Ops.COPY:
             return srcs[0].copy_to(node.device)
         raise TypeError(f"vmap: there is no rule for {op.name}, which gave shape {node.shape}")

@@ -24,16 +24,15 @@ class Fusion:
 
     Attributes:
       steps: one per realised node, in the order in which operands come first.
-      chosen: the nodes that are realised because it costs less, not because anybody asked for them.
+      chosen: the nodes that are realised because it costs less, not because anybody wants them in memory.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        require(graph)
+        self.chosen = require(graph)
         self.facts = NodeFacts(graph)
         self.uses: list[dict[Use, None] | None] = [None] * len(graph.nodes)
         self.steps: list[Step] = []
-        self.chosen: set[Node] = set()
         for node in reversed(graph.nodes):
             self._place(node)
         self.steps.reverse()
@@ -274,10 +273,17 @@ def _place(step: Step, space: Space, st: ShapeTracker | None) -> ShapeTracker | 
     return ROW if st is None and space.reduction is None and space.rows is step.space.rows else ELSEWHERE
 
 
-def require(graph: Graph) -> None:
-    """Gives a reason to the nodes that are realised whatever it costs."""
+def require(graph: Graph) -> set[Node]:
+    """Gives a reason to the nodes that are realised whatever it costs.
+
+    Returns:
+      Those that nobody wants in memory: they are to be computed once.
+    """
+    intermediates: set[Node] = set()
     for node in graph.nodes:
         op = node.op
+        if op is Ops.CONTIGUOUS and node.arg and not node.reason:
+            intermediates.add(node)
         if op in MEMORY:
             node.reason = node.reason or f"{op.name} owns memory"
             read = node.srcs[:1] if op is Ops.ASSIGN else () if op is Ops.CONTIGUOUS else node.srcs
@@ -285,3 +291,5 @@ def require(graph: Graph) -> None:
             read = node.srcs[:1] if op is Ops.GATHER else ()
         for src, _ in read:
             src.reason = src.reason or f"{op.name} reads it as a whole"
+            intermediates.discard(src)
+    return intermediates

@@ -166,6 +166,17 @@ class Step:
         """Whether this becomes a kernel."""
         return is_kernel(self.roots[0])
 
+    @property
+    def rearranged(self) -> Edge | None:
+        """What the only output is with its elements in another order, if that is computed here, and how it is seen."""
+        (root, *others) = self.roots
+        if others or root.op is not Ops.CONTIGUOUS:
+            return None
+        source, st = root.srcs[0]
+        if source.reason or st is None or root.size != source.size or st.invert(source.shape) is None:
+            return None
+        return source, st
+
     def release(self) -> None:
         """Breaks the reference cycles between a step and its loop nests."""
         for space in self.spaces:

@@ -396,6 +396,13 @@ class LazyBuffer:
             Ops.CONTIGUOUS, self.device, self.dtype, contiguous(self.shape), (self,)
         )
 
+    def intermediate(self) -> LazyBuffer:
+        """The value, computed once: in memory, or row by row in the kernel that makes something of it.
+
+        It is for values of which nobody keeps hold: who asks for one later has it computed again.
+        """
+        return LazyBuffer._new(Ops.CONTIGUOUS, self.device, self.dtype, contiguous(self.shape), (self,), True)
+
     def in_memory(self) -> LazyBuffer:
         """A node with this value that is, or will be, a contiguous range of memory."""
         node = self.base

@@ -9,6 +9,7 @@ from tg_shape import Expr, ShapeTracker, View, sint, substitute, upper
 from ..ast.nodes import LazyOp
 from ..cost import Limits
 from ..ops import Ops
+from ..trackers import seen_in_rows
 
 
 def in_rows(sink: LazyOp, limits: Limits) -> LazyOp | None:
@@ -51,24 +52,9 @@ def _kept(sink: LazyOp) -> int:
             if node.op is Ops.REDUCE:
                 mine = min([depth, *(axis for axis in node.arg[1] if operand.shape[axis] != 1)])
             elif node.op is Ops.VIEW:
-                mine = min(depth, _seen_in_rows(node.arg, operand.shape))
+                mine = min(depth, seen_in_rows(node.arg, operand.shape))
             kept[operand] = min(kept.get(operand, mine), mine)
     return found
-
-
-def _seen_in_rows(st: ShapeTracker, shape: Sequence[sint]) -> int:
-    """How many outer dimensions ``st`` walks as ``shape`` does: what it shows then lies in the row that they name."""
-    if len(st.views) != 1:
-        return 0
-    view, plain = st.views[0], ShapeTracker.from_shape(tuple(shape)).views[0]
-    depth = 0
-    for dim, stride, own, step in zip(view.shape, view.strides, shape, plain.strides, strict=False):
-        if dim != own or (dim != 1 and stride != step):
-            break
-        if view.mask is not None and view.mask[depth] != (0, dim):
-            break
-        depth += 1
-    return depth
 
 
 def _with_longest_rows(sink: LazyOp) -> LazyOp:
@@ -93,7 +79,7 @@ def _longest(strides: Sequence[sint]) -> tuple[int, ...]:
 
 def _depth(trackers: list[ShapeTracker], outputs: list[tuple[object, ...]]) -> int:
     """How many outer dimensions all trackers of one buffer, and the outputs, walk alike."""
-    if any(len(st.views) != 1 or st.views[0].mask is not None or st.views[0].offset for st in trackers):
+    if any(len(st.views) != 1 or st.views[0].mask is not None for st in trackers):
         return 0
     first = trackers[0].views[0]
     depth = 0
@@ -114,11 +100,14 @@ def _within(trackers: list[ShapeTracker], depth: int) -> bool:
     width = min((stride for stride in _longest(trackers[0].views[0].strides[:depth]) if stride), default=0)
     for st in trackers:
         view = st.views[0]
-        reach = 0
-        for dim, stride in zip(view.shape[depth:], view.strides[depth:], strict=True):
-            if not isinstance(stride, int) or stride < 0:
-                return False
-            reach += (upper(dim) - 1) * stride
-        if reach >= width:
+        first, steps = view.offset, [*zip(view.shape[depth:], view.strides[depth:], strict=True)]
+        if not isinstance(first, int) or not all(isinstance(stride, int) for _, stride in steps):
+            return False
+        if first and not all(isinstance(stride, int) for stride in view.strides):
+            return False  # where a row's length is symbolic, its places change with those of the longest
+        reaches = [(upper(dim) - 1) * stride for dim, stride in steps]
+        if first + sum(reach for reach in reaches if reach < 0) < 0:
+            return False
+        if first + sum(reach for reach in reaches if reach > 0) >= width:
             return False
     return width > 0

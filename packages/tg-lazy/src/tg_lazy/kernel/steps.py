@@ -39,6 +39,7 @@ def build_row_kernel(run: Sequence[Step]) -> tuple[LazyOp, tuple[Storage, ...], 
     builders = [KernelBuilder(step.roots, step.swaps) for step in run]
     for step, builder in zip(run, builders, strict=True):
         builder.slots = slots
-        stores += builder.build(frames_of(step.roots, step.space.shape, step.finished)).src
+        order = step.finished or (step.rearranged if step is run[-1] else None)
+        stores += builder.build(frames_of(step.roots, step.space.shape, order)).src
     arguments = tuple(BufferArg(s.dtype, s.size, s in inside) for s in slots)
     return sink_of(tuple(stores), arguments), tuple(s for s in slots if s not in inside), builders
