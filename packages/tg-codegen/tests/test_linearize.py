@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable
+from weakref import ref
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from tg_codegen.rewrite.engine import graph_rewrite
 from tg_codegen.rewrite.rules import simplify
 from tg_dtype import AddrSpace, dtypes
 from tg_lazy import Ops
+from tg_shape import toposort
 
 I32, VOID = dtypes.int32, dtypes.void
 OUT = UOp(UOps.PARAM, I32.ptr(64), (), 0)
@@ -271,3 +273,19 @@ def test_an_effect_that_stands_in_two_blocks_has_its_operands_before_both() -> N
     uops = linearize(sink(loop(i, zero, store(i, num(7))), zero))
     verify(uops)
     assert [u.op for u in uops].index(Ops.ADD) < [u.op for u in uops].index(UOps.RANGE)
+
+
+def test_the_order_of_a_kernel_is_kept_while_it_is_there() -> None:
+    """Passes ask for it one after the other; what one does to its list is not seen by the next."""
+    i = counter("i", 5)
+    kernel = sink(loop(i, store(i, i.alu(Ops.MUL, num(7)))))
+    order = kernel.toposort()
+    assert order[-1] is kernel and order == toposort((kernel,), lambda u: u.src)
+    order.clear()
+    other = sink(store(num(3), num(2)))
+    assert kernel.toposort() == toposort((kernel,), lambda u: u.src)
+    assert other.toposort() == toposort((other,), lambda u: u.src)
+    last = ref(other)
+    del other
+    assert last() is None, "the order does not keep it"
+    assert kernel.toposort() == toposort((kernel,), lambda u: u.src)

@@ -303,6 +303,13 @@ def test_keys_tell_renderers_apart() -> None:
     assert ClangRenderer().key == ClangRenderer().key
 
 
+def test_a_key_is_of_the_target_that_a_renderer_has_now() -> None:
+    plain = LLVMRenderer()
+    assert plain.key == plain.key == LLVMRenderer(plain.target).key
+    others = [plain.strictly(), plain.awake(3), plain.awake(5), plain.with_target(Target(vector_bytes=64))]
+    assert len({plain.key, *(other.key for other in others)}) == 1 + len(others)
+
+
 @pytest.mark.parametrize("renderer", [cls() for cls in RENDERERS.values()], ids=list(RENDERERS))  # type: ignore[call-arg]
 def test_claims(renderer: Renderer) -> None:
     """Integers, bool and float32 everywhere; float8 and bfloat16 nowhere; functions where they are accurate enough."""

@@ -143,6 +143,29 @@ def test_reductions_are_looked_at_first(
     assert asked[0].startswith("r_"), "though the elementwise kernel comes before it"
 
 
+@pytest.mark.skipif(not SEVERAL, reason="there is one thread")
+def test_what_reads_computed_places_of_what_is_written_is_enough(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked at before what writes them, and no other kernel is generated for threads that are awake."""
+    asked: list[Any] = []
+
+    def noted(device: Any, ast: Any, awake: int) -> Any:
+        asked.append(ast)
+        return get_spec(device, ast, awake)
+
+    monkeypatch.setattr(apart, "get_spec", noted)
+    lanes = 3001
+    places = np.random.default_rng(2).permutation(lanes).astype(np.int32)
+
+    def step(state: Any, x: Any) -> tuple[Any, Any]:
+        kept = (state * 0.9 + x).contiguous()
+        return (kept * 0.5 + kept[Tensor(places, device="CPU")] * 0.5,) * 2
+
+    decided = both(record, lambda start, x: scan(step, start, x), random(lanes), random(STEPS, lanes, seed=1))
+    assert decided == [False] and len(asked) == 1
+
+
 @pytest.mark.parametrize("length", [1, 2, 3, 301])
 def test_any_number_of_steps(length: int, record: Record) -> None:
     lanes = 30011

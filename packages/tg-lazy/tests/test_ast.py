@@ -31,6 +31,22 @@ def test_keys_are_structural() -> None:
     assert a.key == sink(ast.load(1, f32, FLAT)).key != b.key and len(a.key) == 32
 
 
+def test_keys_tell_operands_sharing_and_variables_apart() -> None:
+    """Kernels are found on disk by their keys: any two that differ must have two."""
+    x, y, n = ast.load(1, f32, FLAT), ast.load(2, f32, FLAT), Variable("n", 1, 4)
+    far = Variable("n", 1, 5)
+    values = [
+        ast.alu(Ops.SUB, x, y), ast.alu(Ops.SUB, y, x), ast.alu(Ops.SUB, x, x), x, y,
+        ast.alu(Ops.SUB, ast.alu(Ops.ADD, x, y), x), ast.alu(Ops.SUB, ast.alu(Ops.ADD, x, y), y),
+        ast.alu(Ops.ADD, ast.alu(Ops.SUB, x, y), ast.alu(Ops.SUB, y, x)),
+        ast.alu(Ops.ADD, ast.alu(Ops.SUB, y, x), ast.alu(Ops.SUB, x, y)),
+        ast.const(0.0, f32, (4,)), ast.const(-0.0, f32, (4,)),
+        ast.symbol(n, i32, (4,)), ast.symbol(far, i32, (4,)), ast.symbol(n + 1, i32, (4,)),
+    ]  # fmt: skip
+    assert len({value.key for value in values}) == len(values)
+    assert len({sink(value).key for value in values}) == len(values)
+
+
 def test_constructors_fold_what_changes_nothing() -> None:
     x = ast.load(1, f32, FLAT)
     assert ast.cast(x, f32) is x and ast.bitcast(x, f32) is x and ast.view(x, FLAT) is x

@@ -6,8 +6,12 @@ import contextlib
 import errno
 import os
 import resource
+import shutil
+import signal
 import subprocess
 import sys
+import threading
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
@@ -271,6 +275,68 @@ def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
     with Context(CACHEDIR=str(tmp_path / "file" / "cache")):
         assert not diskcache.put("t", KEY, b"payload")
         assert diskcache.get("t", KEY) is None
+
+
+def test_the_folder_is_opened_once_for_a_block_and_its_threads(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    descriptor = cachefolder._descriptor
+
+    def counted(path: str, make: bool) -> int:
+        looked.append(path)
+        return descriptor(path, make)
+
+    monkeypatch.setattr(cachefolder, "_descriptor", counted)
+
+    def work(name: str) -> None:
+        for n in range(3):
+            key = diskcache.digest(name, str(n))
+            assert diskcache.get("t", key) is None
+            assert diskcache.put("t", key, name.encode()) and diskcache.get("t", key) == name.encode()
+
+    with diskcache.held():
+        threads = [threading.Thread(target=copy_context().run, args=(work, name)) for name in ("a", "b")]
+        for thread in threads:
+            thread.start()
+        work("c")
+        for thread in threads:
+            thread.join()
+    assert looked == [str(cache_folder)]
+    for name in ("a", "b", "c"):
+        assert diskcache.get("t", diskcache.digest(name, "2")) == name.encode()
+    assert len(looked) == 4, "afterwards it is opened each time"
+
+
+def test_a_block_sees_another_folder_and_one_that_goes(cache_folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    with diskcache.held():
+        assert diskcache.put("t", KEY, b"payload")
+        with Context(CACHEDIR=str(other)):
+            assert diskcache.get("t", KEY) is None
+            assert diskcache.put("t", KEY, b"elsewhere") and diskcache.get("t", KEY) == b"elsewhere"
+        assert diskcache.get("t", KEY) == b"payload"
+        shutil.rmtree(cache_folder)
+        assert diskcache.get("t", KEY) is None and not diskcache.put("t", KEY, b"lost")
+    assert diskcache.put("t", KEY, b"again") and diskcache.get("t", KEY) == b"again"
+    with Context(CACHEDIR=str(tmp_path / "third"), CCACHE=0), diskcache.held():
+        assert not diskcache.put("t", KEY, b"payload")
+    assert not (tmp_path / "third").exists()
+
+
+def test_what_is_written_in_part_is_not_put_in_place(cache_folder: Path) -> None:
+    """A full disk takes a part of a file before it refuses the rest."""
+    whole = diskcache._MAGIC + bytes(5000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, hard))
+        assert not diskcache.put("t", KEY, whole)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert not [path for path in cache_folder.rglob("*") if path.is_file()]
+    assert diskcache.get("t", KEY) is None
 
 
 def test_turned_off(cache_folder: Path) -> None:

@@ -91,7 +91,10 @@ class Symbols:
         Raises:
           EmitError: if they depend on two.
         """
-        found = {v for e in exprs if isinstance(e, Expr) for v in e.variables() if v in self.lanes}
+        found: set[Variable] = set()
+        for e in exprs:
+            if not isinstance(e, int) and not self.lanes.keys().isdisjoint(variables := e.variables()):
+                found.update(self.lanes.keys() & variables)
         if len(found) > 1:
             raise EmitError(f"a value depends on two vector loops: {', '.join(v.name for v in found)}")
         return next(iter(found), None)

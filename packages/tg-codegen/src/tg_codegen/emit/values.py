@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_shape import sint, substitute, toposort
@@ -43,27 +45,27 @@ class Values:
     def value(self, node: Node, env: Env, site: Site) -> UOp:
         """The value of ``node`` with the dimensions as in ``env``."""
         if node.op is NodeOp.REDUCE or node in self.whole.staged:
-            return self.compute(node, env, site)
-        for here in self.order(node):
-            key = self.known.key(here, env)
-            if key not in self.known.values:
-                self.known.values[key] = self.compute(here, env, site)
-        return self.known.values[self.known.key(node, env)]
+            return self.compute(node, env, site, {})
+        return self.computed_below(self.order(node), env, site)[node]
 
     def computed(self, node: Node, site: Site) -> UOp:
         """A node's value, though it is staged."""
-        for here in self.order(node)[:-1]:
-            key = self.known.key(here, site.env)
-            if key not in self.known.values:
-                self.known.values[key] = self.compute(here, site.env, site)
-        return self.compute(node, site.env, site, fill=True)
+        below = self.computed_below(self.order(node)[:-1], site.env, site)
+        return self.compute(node, site.env, site, below, fill=True)
 
-    def operand(self, node: Node, env: Env) -> UOp:
-        """A value that was computed before."""
-        return self.known.values[self.known.key(node, env)]
+    def computed_below(self, order: Sequence[Node], env: Env, site: Site) -> dict[Node, UOp]:
+        """The values of nodes, operands first; those that are not known are computed, and then are."""
+        known, found = self.known, dict[Node, UOp]()
+        for node in order:
+            key = known.key(node, env)
+            value = known.values.get(key)
+            if value is None:
+                value = known.values[key] = self.compute(node, env, site, found)
+            found[node] = value
+        return found
 
-    def compute(self, node: Node, env: Env, site: Site, fill: bool = False) -> UOp:
-        """One node, whose operands were computed before; ``fill`` computes also what is staged."""
+    def compute(self, node: Node, env: Env, site: Site, below: Mapping[Node, UOp], fill: bool = False) -> UOp:
+        """One node, from the values of its operands; ``fill`` computes also what is staged."""
         if node in self.whole.staged and not fill:
             return self.whole.stored(self.whole.staged[node], env, site)
         op = node.op
@@ -80,11 +82,11 @@ class Values:
             product = next((s for s in node.src if s.op is Ops.MUL and s not in self.whole.staged), None)
             if product is not None:
                 other = node.src[1 - node.src.index(product)]
-                return fused_multiply_add(*(self.operand(s, env) for s in (*product.src, other)))
-        src = [self.operand(s, env) for s in node.src]
+                return fused_multiply_add(*[below[s] for s in (*product.src, other)])
+        src = [below[s] for s in node.src]
         if op is NodeOp.GATHER:
             return self.gathers.value(node, src[0], src[1:], env, site)
-        lanes = max((s.dtype.count for s in src), default=1)
+        lanes = max([s.dtype.count for s in src], default=1)
         if op is NodeOp.SELECT:
             valid = self.symbols.build.truth(substitute(node.arg, env.root))
             if valid.is_const:
@@ -95,7 +97,7 @@ class Values:
         if not is_elementwise(node):
             raise EmitError(f"{node!r} cannot be emitted")
         dtype = node.dtype if lanes == 1 else node.dtype.vec(lanes)
-        return UOp(op, dtype, tuple(s.broadcast(lanes) for s in src))
+        return UOp(op, dtype, tuple([s if s.dtype.count == lanes else s.broadcast(lanes) for s in src]))
 
     def load(self, node: Node, env: Env, site: Site) -> UOp:
         """A LOAD, in a tile where its lanes are far apart."""

@@ -78,12 +78,16 @@ def kernel_facts(uops: Sequence[UOp]) -> KernelFacts:
     params: dict[int, UOp] = {}
     variables: dict[str, UOp] = {}
     stored = set()
+    uses, lanes = facts.uses, 1
     for u in uops:
         for operand in u.src:
-            facts.uses[operand] = facts.uses.get(operand, 0) + 1
-        facts.lanes = max(facts.lanes, u.dtype.count)
-        if u.dtype.count == 1 and dtypes.is_int(u.dtype):
+            uses[operand] = uses.get(operand, 0) + 1
+        if u.dtype.count > lanes:
+            lanes = u.dtype.count
+        elif u.dtype.count == 1 and dtypes.is_int(u.dtype):
             facts.divisors[u] = _divisor(u, facts.divisors)
+        if u.op in ALU:
+            continue
         if u.op is UOps.PARAM:
             if params.setdefault(u.arg, u) is not u:
                 raise ValueError(f"PARAM: slot {u.arg} is both {params[u.arg].dtype.name} and {u.dtype.name}")
@@ -99,6 +103,7 @@ def kernel_facts(uops: Sequence[UOp]) -> KernelFacts:
             base = pointer_base(u.src[0])
             if base.op is UOps.PARAM:
                 stored.add(base.arg)
+    facts.lanes = lanes
     facts.params = tuple(params[slot] for slot in sorted(params))
     facts.variables = tuple(variables[name] for name in sorted(variables))
     facts.stored = frozenset(stored)
@@ -107,13 +112,13 @@ def kernel_facts(uops: Sequence[UOp]) -> KernelFacts:
 
 
 def _address(uops: Sequence[UOp]) -> frozenset[UOp]:
-    def variable(u: UOp) -> list[UOp]:
-        return [operand for operand in u.src if not operand.is_const]
-
     made_of_coordinates: set[UOp] = set()
     for u in uops:
-        integer = u.dtype.count == 1 and not dtypes.is_float(u.dtype)
-        if integer and (u.op in COORDINATES or (u.op in ON_INTEGERS and made_of_coordinates.issuperset(variable(u)))):
+        if u.dtype.count != 1 or dtypes.is_float(u.dtype):
+            continue
+        if u.op in COORDINATES or (
+            u.op in ON_INTEGERS and made_of_coordinates.issuperset([s for s in u.src if s.op is not UOps.CONST])
+        ):
             made_of_coordinates.add(u)
     holds_data: set[UOp] = set()
     for u in reversed(uops):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 from weakref import ref
@@ -45,6 +46,7 @@ class UOp:
 
     __slots__ = ("__weakref__", "arg", "dtype", "op", "src")
     _interned: Interned[UOp] = Interned()
+    _sorted: tuple[ref[UOp], tuple[UOp, ...]] | None = None
 
     op: KOp
     dtype: DType
@@ -54,18 +56,19 @@ class UOp:
     def __new__(cls, op: KOp, dtype: DType = dtypes.void, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
         # A node holds its operands: while it is alive, their numbers mean nothing else.
         key: tuple[object, ...]
+        own = arg if arg is None or type(arg) is int else _arg_key(arg)
         if len(src) == 2:
-            key = (op, dtype, None if arg is None else _arg_key(arg), id(src[0]), id(src[1]))
+            key = (op, dtype, own, id(src[0]), id(src[1]))
         else:
-            key = (op, dtype, None if arg is None else _arg_key(arg), *[id(s) for s in src])
-        weak = UOp._interned.find(key)
+            key = (op, dtype, own, *map(id, src))
+        weak = _find(key)
         if weak is not None:
             found = weak()
             if found is not None:
                 return found
         self = object.__new__(cls)
         self.op, self.dtype, self.src, self.arg = op, dtype, src, arg
-        UOp._interned.add(key, ref(self))
+        _add(key, ref(self))
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -86,8 +89,17 @@ class UOp:
         return self.op is UOps.CONST
 
     def toposort(self) -> list[UOp]:
-        """Every node that this one depends on, operands first, itself last."""
-        return toposort((self,), _SRC)
+        """Every node that this one depends on, operands first, itself last.
+
+        That of the last kernel is kept while its SINK is there: one pass after the other asks for it.
+        """
+        kept = UOp._sorted
+        if kept is not None and kept[0]() is self:
+            return [*kept[1], self]
+        found = toposort((self,), _SRC)
+        if self.op is UOps.SINK:
+            UOp._sorted = ref(self, _forget_order), tuple(found[:-1])
+        return found
 
     def replace(self, src: tuple[UOp, ...]) -> UOp:
         """This node with other operands."""
@@ -95,7 +107,7 @@ class UOp:
 
     def alu(self, op: Ops, *others: UOp) -> UOp:
         """An elementwise op with this node as its first operand; dtype by the op table's rule."""
-        return UOp(op, result_dtype(op, self.dtype, *(o.dtype for o in others)), (self, *others))
+        return UOp(op, _result_dtype(op, self.dtype, *[o.dtype for o in others]), (self, *others))
 
     def cast(self, dtype: DType) -> UOp:
         """The value converted to the scalar dtype ``dtype``, lane by lane."""
@@ -129,10 +141,20 @@ class UOp:
 
 
 _SRC: Callable[[UOp], tuple[UOp, ...]] = attrgetter("src")
+_find, _add = UOp._interned.find, UOp._interned.add
+_result_dtype = lru_cache(maxsize=4096)(result_dtype)
+
+
+def _forget_order(gone: ref[UOp]) -> None:
+    kept = UOp._sorted
+    if kept is not None and kept[0] is gone:
+        UOp._sorted = None
 
 
 def const(value: ConstType, dtype: DType) -> UOp:
     """A constant, converted to ``dtype`` (a splat, where that is a vector)."""
+    if type(value) is int and -(2**31) <= value < 2**31 and dtype.kind == "int" and dtype.bits >= 32:
+        return UOp(UOps.CONST, dtype, (), value)  # as most are
     return UOp(UOps.CONST, dtype, (), dtypes.as_const(value, dtype.scalar()))
 
 

@@ -33,7 +33,7 @@ from .placement import LinearizeError, LinearRegion, Placement
 
 def _constants(uops: list[UOp]) -> list[UOp]:
     """The constants, in the order in which they are first used."""
-    return list(dict.fromkeys(s for u in uops for s in u.src if s.is_const))
+    return list(dict.fromkeys([s for u in uops for s in u.src if s.op is UOps.CONST]))
 
 
 def _first_key(u: UOp) -> tuple[int, str | int]:
@@ -54,6 +54,10 @@ def _elements(access: UOp) -> tuple[UOp | None, range]:
     return base, range(first, first + count)
 
 
+_READING = frozenset({UOps.READ, UOps.LOAD})
+"""What reads a state that effects change."""
+
+
 class _Linearizer:
     """Writes the list, region by region, operands of each effect depth-first just before it."""
 
@@ -69,7 +73,7 @@ class _Linearizer:
         self.at: dict[tuple[LinearRegion, UOp, UOp | None, int], list[UOp]] = {}
         self.waits_for: dict[UOp, UOp] = {}
         for u in placed.order:
-            if u.op in EFFECTS:
+            if u.op in EFFECTS or (u.op not in _READING and u not in placed.registers):
                 continue
             states = list(placed.registers.get(u, ()))
             if u.op is UOps.READ:
@@ -94,13 +98,18 @@ class _Linearizer:
                     self.early.discard(u)
                     continue
                 stack.append(("emit", u))
-                self._push_operands(u, stack)
+                stack += [("visit", s) for s in reversed(self._operands(u))]
             elif step == "visit":
                 if u not in self.done:
                     if u in self.placed.listed:
                         self.early.add(u)
-                    stack.append(("emit", u))
-                    self._push_operands(u, stack)
+                    missing = self._operands(u)
+                    if missing or u.op in EFFECTS:
+                        stack.append(("emit", u))
+                        missing.reverse()
+                        stack += [("visit", s) for s in missing]
+                    else:
+                        self._emit(u, stack)
             elif step == "emit":
                 if u in self.done and u.op not in EFFECTS:
                     continue
@@ -122,9 +131,6 @@ class _Linearizer:
             direct = u.src[0].src if u.op is UOps.LOOP else u.src[:1]
             nodes = (*direct, *self.placed.body[u].live_in)
         return [s for s in nodes if s not in done and region[s] is home and s.op is not UOps.RANGE]
-
-    def _push_operands(self, u: UOp, stack: list[tuple[str, UOp]]) -> None:
-        stack += [("visit", s) for s in reversed(self._operands(u))]
 
     def _readers_before(self, effect: UOp) -> list[UOp]:
         """Values of this region that must be taken before ``effect`` overwrites what they read."""
@@ -160,7 +166,8 @@ class _Linearizer:
         return False
 
     def _emit(self, u: UOp, stack: list[tuple[str, UOp]]) -> None:
-        self._check_registers(u)
+        if u in self.placed.registers:
+            self._check_registers(u)
         if u.op in REGIONS:
             if u.op is UOps.LOOP:
                 counter = u.src[0]
@@ -186,7 +193,7 @@ class _Linearizer:
                 self.assigned.add((self.placed.region[u], state))
 
     def _check_registers(self, u: UOp) -> None:
-        for register in self.placed.registers.get(u, ()):
+        for register in self.placed.registers[u]:
             for region in self.placed.region[u].around():
                 if (region, register) in self.assigned:
                     raise LinearizeError(f"{u!r} uses {register!r}, which its region has already assigned; use READ")

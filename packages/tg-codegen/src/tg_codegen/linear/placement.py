@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tg_dtype import AddrSpace, PtrDType
-from tg_lazy import INTEGER_DIVISIONS
+from tg_lazy import ALU, INTEGER_DIVISIONS
 
 from ..ir.bounds import Bounds
 from ..ir.facts import pointer_base
@@ -53,10 +53,8 @@ class LinearRegion:
         return found
 
 
-def _common(a: LinearRegion | None, b: LinearRegion) -> LinearRegion:
+def _common(a: LinearRegion, b: LinearRegion) -> LinearRegion:
     """The innermost region around both."""
-    if a is None or a is b:
-        return b
     while a is not b:
         if a.depth >= b.depth:
             assert a.parent is not None
@@ -112,7 +110,9 @@ class Placement:
         """Gives every node the innermost region that holds its users, and opens the regions."""
         late = self.region
         for u in reversed(self.order):
-            if u.op is UOps.SINK:
+            if u.op not in _OPENING:
+                self._meet(u.src, late[u])
+            elif u.op is UOps.SINK:
                 late[u] = self.root
                 self._list(u.src, self.root)
             elif u.op in REGIONS:
@@ -126,12 +126,10 @@ class Placement:
                 else:
                     self.of_range[u.src[0]] = body
                     self._meet(u.src[0].src, late[u])
-            elif u.op is UOps.RANGE:
+            else:
                 if u not in self.of_range:
                     raise LinearizeError(f"RANGE {u.arg!r} has no loop")
                 late[u] = self.of_range[u]
-            else:
-                self._meet(u.src, late[u])
 
     def _list(self, effects: tuple[UOp, ...], region: LinearRegion) -> None:
         for effect in effects:
@@ -146,7 +144,9 @@ class Placement:
         known = self.region
         for node in nodes:
             before = known.get(node)
-            if before is not region:
+            if before is None:
+                known[node] = region
+            elif before is not region:
                 known[node] = _common(before, region)
 
     def _collect_writes(self, sink: UOp) -> None:
@@ -180,6 +180,11 @@ class Placement:
             bits = 0
             for s in u.src:
                 bits |= need[s]
+            if u.op in _FREE:
+                if not accumulators.isdisjoint(u.src):
+                    bits |= self._registers(u)
+                need[u] = bits
+                continue
             late = self.region[u]
             if u.op in REGIONS:
                 bits &= ~self.body[u].bit
@@ -195,10 +200,8 @@ class Placement:
                 bits |= self._writer(late, u.src[0], self._awaited([u.src[1]], u.src[0]))
             elif u.op in INTEGER_DIVISIONS and not self._divisor_is_safe(u.src[1]):
                 bits |= self._guard(late)
-            if not accumulators.isdisjoint(u.src) and (used := register_uses(u)):
-                self.registers[u] = used
-                for register in used:
-                    bits |= self._writer(late, register, 0)
+            if not accumulators.isdisjoint(u.src):
+                bits |= self._registers(u)
             if u.op in EFFECTS:
                 where = self.listed.get(u, ())
                 if len(where) == 1:
@@ -208,6 +211,16 @@ class Placement:
                     for state, count in self.writes.get(u, {}).items():
                         bits |= self._writer(late, state, count)
             need[u] = bits
+
+    def _registers(self, u: UOp) -> int:
+        """The regions in which the present values of registers that a node takes are those it is to take, as bits."""
+        bits = 0
+        used = register_uses(u)
+        if used:
+            self.registers[u] = used
+            for register in used:
+                bits |= self._writer(self.region[u], register, 0)
+        return bits
 
     def _divisor_is_safe(self, u: UOp) -> bool:
         low, high = self.bounds(u)
@@ -278,9 +291,17 @@ class Placement:
 
     def _find_live_in(self) -> None:
         """For each region, the values from around it that it uses."""
+        region = self.region
         for u in self.order:
             if u.op is UOps.RANGE:
                 continue
+            if u.op not in EFFECTS:
+                here = region[u]
+                for s in u.src:
+                    if region[s] is not here:
+                        break
+                else:
+                    continue
             for s in (*u.src[0].src, *u.src) if u.op is UOps.LOOP else u.src:
                 if s.op in LEAVES or s.op is UOps.RANGE:
                     continue
@@ -295,6 +316,12 @@ class Placement:
                         raise LinearizeError(f"{u!r} uses {s!r} from outside the region that holds it")
                     if inner is not at:
                         inner.live_in[s] = None
+
+
+_OPENING = REGIONS | {UOps.SINK, UOps.RANGE}
+"""What opens a region, and what stands for its iterations."""
+_FREE = ALU - INTEGER_DIVISIONS
+"""What may stand wherever its operands do."""
 
 
 def _space(pointer: UOp) -> AddrSpace:

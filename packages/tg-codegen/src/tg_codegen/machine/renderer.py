@@ -39,6 +39,7 @@ class Renderer(ABC):
     def __init__(self, target: Target) -> None:
         known = tuple(found for found in target.matrices if found.name in self.matrices)
         self.target = target if known == target.matrices else replace(target, matrices=known)
+        self._told: tuple[Target, str] | None = None
 
     def strictly(self) -> Self:
         """A renderer like this one, which keeps the order of reductions and rounds every product."""
@@ -80,4 +81,6 @@ class Renderer(ABC):
     @property
     def key(self) -> str:
         """Distinguishes renderers that would give different text, stable between processes."""
-        return f"{type(self).__name__}:{self.target!r}"
+        if self._told is None or self._told[0] is not self.target:
+            self._told = self.target, repr(self.target)  # of some 80 fields, and asked for each kernel
+        return f"{type(self).__name__}:{self._told[1]}"

@@ -119,17 +119,16 @@ class LazyOp:
         if self._key is None:
             from hashlib import sha256  # loads OpenSSL, which a short program never needs
 
+            lines: list[str] = []
+            numbers: dict[LazyOp, int] = {}
             for node in self.toposort():
-                if node._key is None:
-                    arg = _arg_key(node.arg)
-                    bounds = " ".join(sorted(v.key for v in node.own_variables()))  # the text has only their names
-                    text = f"{node.op.name}|{node.dtype.name}|{node.shape!r}|{arg!r}|{bounds}|"
-                    own = sha256(text.encode())
-                    for child in node.src:
-                        assert child._key is not None
-                        own.update(child._key)
-                    node._key = own.digest()
-        assert self._key is not None
+                arg = _arg_key(node.arg)
+                bounds = " ".join(sorted(v.key for v in node.own_variables()))  # the text has only their names
+                operands = [numbers[child] for child in node.src]
+                numbers[node] = len(numbers)
+                line = f"{node.op.name}|{node.dtype.name}|{node.shape!r}|{arg!r}|{bounds}|{operands}"
+                lines.append(f"{len(line)}:{line}")
+            self._key = sha256("".join(lines).encode()).digest()
         return self._key
 
     def toposort(self) -> list[LazyOp]:

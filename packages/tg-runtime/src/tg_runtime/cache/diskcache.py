@@ -12,12 +12,13 @@ from __future__ import annotations
 import errno
 import os
 import time
+from contextlib import AbstractContextManager, nullcontext
 
 from tg_lazy import ContextVar
 
-from .folder import CACHEDIR, CACHEMB, NEW, Folder, cache_folder, opened
+from .folder import CACHEDIR, CACHEMB, NEW, Folder, cache_folder, kept_open, opened
 
-__all__ = ["CACHEDIR", "CACHEMB", "CCACHE", "cache_folder", "delete", "digest", "get", "keep", "put"]
+__all__ = ["CACHEDIR", "CACHEMB", "CCACHE", "cache_folder", "delete", "digest", "get", "held", "keep", "put"]
 
 CCACHE: ContextVar[int] = ContextVar("CCACHE", 1)
 
@@ -45,6 +46,11 @@ def _sha256(data: bytes) -> bytes:
 
 def _name(table: str, key: str) -> str:
     return f"{table}/{key[:2]}/{key[2:]}"
+
+
+def held() -> AbstractContextManager[None]:
+    """Keeps the folder open for a block in which many entries are read and written, by its threads, too."""
+    return kept_open() if CCACHE.value else nullcontext()
 
 
 def get(table: str, key: str) -> bytes | None:
@@ -105,8 +111,9 @@ def _write(name: str, content: bytes) -> bool:
                 handle = _create(folder, around, new)
             except FileNotFoundError:  # the cache is being emptied
                 handle = _create(folder, around, new)
-            with open(handle, "wb") as file:
-                file.write(content)
+            with open(handle, "wb", buffering=0) as file:
+                if file.write(content) != len(content):
+                    raise OSError(errno.ENOSPC, "not all of it was written")
             folder.rename(new, name)
         except OSError:
             folder.remove(new)
@@ -115,8 +122,11 @@ def _write(name: str, content: bytes) -> bool:
 
 
 def _create(folder: Folder, around: str, name: str) -> int:
-    folder.make(around)
-    return folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        return folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    except FileNotFoundError:
+        folder.make(around)
+        return folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
 
 
 def keep(table: str, name: str, content: bytes) -> str | None:

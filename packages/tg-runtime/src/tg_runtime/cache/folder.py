@@ -7,6 +7,7 @@ waiting for what is no regular file.
 
 from __future__ import annotations
 
+import contextvars
 import errno
 import os
 import stat
@@ -25,6 +26,7 @@ NEW = ".new-"
 POSIX = os.name == "posix"
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _told: set[str] = set()
+_held: contextvars.ContextVar[Folder | None] = contextvars.ContextVar("held", default=None)
 
 
 def cache_folder() -> str:
@@ -149,6 +151,20 @@ class Folder:
 
 
 @contextmanager
+def kept_open() -> Iterator[None]:
+    """Opens the cache's folder once for all that is read and written in a block, by threads with its context, too.
+
+    Each call of the system lets other threads into Python, and waits until they are out again.
+    """
+    with opened(make=True) as folder:
+        token = _held.set(folder)
+        try:
+            yield
+        finally:
+            _held.reset(token)
+
+
+@contextmanager
 def opened(make: bool = False) -> Iterator[Folder | None]:
     """The cache's folder for a block; None where there is none that may be used.
 
@@ -156,6 +172,10 @@ def opened(make: bool = False) -> Iterator[Folder | None]:
       make: makes it where it is not there.
     """
     path = cache_folder()
+    kept = _held.get()
+    if kept is not None and kept.path == path:
+        yield kept
+        return
     if not path:
         yield None
         return

@@ -63,17 +63,19 @@ def threads_apart(schedule: Sequence[ScheduleItem], inputs: Sequence[Buffer], wa
     if threads < 2 or work >= _MOST_WORK or work * walk.length < _LEAST_TOTAL or not memory.regular:
         return 0
     kernels.sort(key=lambda item: _parts(item.ast))
-    alone = all(memory.apart_after(get_spec(device, item.ast, threads), item) for item in kernels)
+    alone = all(memory.tells(item) for item in kernels) and all(
+        memory.apart_after(get_spec(device, item.ast, threads), item) for item in kernels)
     return threads if alone else 0
 
 
-def _parts(ast: LazyOp) -> tuple[bool, int]:
+def _parts(ast: LazyOp) -> tuple[bool, bool, int]:
     """A sort key: kernels of which threads are least likely to have parts come first, as one of these is enough.
 
-    Those are reductions to a few elements, then all others that write few.
+    Those are reductions to a few elements, then what reads at computed places, then all others that write few.
     """
     outputs = sum(dim if isinstance(dim := prod(store.src[0].shape), int) else _MOST_WORK for store in ast.src)
-    return all(node.op is not Ops.REDUCE for node in ast.toposort()), outputs
+    ops = {node.op for node in ast.toposort()}
+    return Ops.REDUCE not in ops, not ops & {Ops.REDUCE, Ops.GATHER}, outputs
 
 
 class _Memory:
@@ -99,6 +101,17 @@ class _Memory:
             ends[one] <= other for (one, _), (other, _) in pairwise(arrays)
         )
 
+    def tells(self, item: ScheduleItem) -> bool:
+        """Whether it is known where a kernel's outputs lie, which it notes as written."""
+        for store in item.ast.src:
+            if store.arg[0] < len(item.bufs):  # internal ones come last
+                cell, _ = self._cell(buffer_of(item.bufs[store.arg[0]]))
+                if cell is None:
+                    return False
+                self._written.add(cell)
+                self._hulls.setdefault(cell, {})
+        return True
+
     def apart_after(self, spec: ProgramSpec, item: ScheduleItem) -> bool:
         """Whether threads stay apart that go through another kernel."""
         if spec.threads < 2 or spec.vars:
@@ -106,10 +119,6 @@ class _Memory:
         for param, storage in zip(spec.buffers, item.bufs, strict=True):
             cell, offset = self._cell(buffer_of(storage))
             hulls = self._hulls.setdefault(cell, {})
-            if param.written:
-                if cell is None:
-                    return False
-                self._written.add(cell)
             for thread, share in enumerate(param.shares):
                 if share is not None:
                     begin, end = share[0] + offset, share[1] + offset

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tg_lazy import DEBUG, LazyOp
 from tg_lazy.settings.collector import Uncollected
 
+from ..cache import diskcache
 from ..device.compiled import Compiled, Interpreted
 from ..telemetry.counters import GlobalCounters
 from ..telemetry.profiler import span
@@ -50,7 +51,8 @@ def compile_ahead(work: Iterable[tuple[Compiled, LazyOp]], awake: int = 0) -> No
             if key not in device.programs:
                 missing[device.device, key] = device, ast
     if len(missing) > 1:
-        _make(list(missing.values()), awake)
+        with diskcache.held():
+            _make(list(missing.values()), awake)
 
 
 @contextmanager

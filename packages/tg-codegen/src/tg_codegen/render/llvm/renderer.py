@@ -120,6 +120,22 @@ class LLVMFunction:
         match u.op:
             case UOps.CONST | UOps.PARAM | UOps.VAR:
                 pass
+            case UOps.LOAD:
+                if u in self._tiles.operands:
+                    values[u] = self._tiles.load(u, self._memory.address(u.src[0], u.src[1]))
+                else:
+                    values[u] = self._memory.load(u)
+            case UOps.STORE:
+                self._memory.store(u)
+            case UOps.GEP:
+                if len(u.arg) == 1:
+                    source, lane = divmod(u.arg[0], u.src[0].dtype.count)
+                    values[u] = text.emit(f"extractelement {text.typed(u.src[source])}, i32 {lane}")
+                else:
+                    lanes = ", ".join(f"i32 {lane}" for lane in u.arg)
+                    second = text.typed(u.src[1]) if len(u.src) > 1 else f"{llvm_type(u.src[0].dtype)} poison"
+                    mask = f"<{len(u.arg)} x i32> <{lanes}>"
+                    values[u] = text.emit(f"shufflevector {text.typed(u.src[0])}, {second}, {mask}")
             case UOps.BARRIER:
                 self._dialect.barrier(text)
             case UOps.SPECIAL:
@@ -150,13 +166,6 @@ class LLVMFunction:
                 label = self._labels[u.src[0]]
                 text.line(f"br label %{label}.end")
                 text.open_block(f"{label}.end")
-            case UOps.LOAD:
-                if u in self._tiles.operands:
-                    values[u] = self._tiles.load(u, self._memory.address(u.src[0], u.src[1]))
-                else:
-                    values[u] = self._memory.load(u)
-            case UOps.STORE:
-                self._memory.store(u)
             case UOps.PREFETCH:
                 place = self._memory.address(u.src[0], u.src[1], inbounds=False)
                 prefetch = f"llvm.prefetch.p{text.spaces.number(u.src[0])}"
@@ -169,15 +178,6 @@ class LLVMFunction:
                 values[u] = vector
             case UOps.BROADCAST:
                 values[u] = self._conversion.broadcast(u)
-            case UOps.GEP:
-                if len(u.arg) == 1:
-                    source, lane = divmod(u.arg[0], u.src[0].dtype.count)
-                    values[u] = text.emit(f"extractelement {text.typed(u.src[source])}, i32 {lane}")
-                else:
-                    lanes = ", ".join(f"i32 {lane}" for lane in u.arg)
-                    second = text.typed(u.src[1]) if len(u.src) > 1 else f"{llvm_type(u.src[0].dtype)} poison"
-                    mask = f"<{len(u.arg)} x i32> <{lanes}>"
-                    values[u] = text.emit(f"shufflevector {text.typed(u.src[0])}, {second}, {mask}")
             case UOps.MATRIX:
                 together = self._tiles.product if u.arg.tiled else self._arithmetic.matrix
                 values[u] = together(u) if self._dialect.matrix is None else self._dialect.matrix(text, u)
