@@ -356,8 +356,7 @@ def test_the_real_model() -> None:
 
 @pytest.mark.slow
 def test_products_in_integers_agree_with_exact_ones() -> None:
-    """Of the first 400 and the last 400 of 2,000 tokens of a text, each with all before it, 99 in 100 are followed by
-    the same likeliest one."""
+    """Of 2,000 tokens of a text, each with all before it, 99 in 100 are followed by the same likeliest one."""
     from tg_frontend.language import load
 
     try:
@@ -368,6 +367,7 @@ def test_products_in_integers_agree_with_exact_ones() -> None:
     integers, _, _ = load(path, 2048, activations="int16")
     tokens = tokenizer.encode((Path(__file__).parents[1] / "docs" / "jit.md").read_text())[:2000]
     assert len(tokens) == 2000
-    places = (*range(1, 401), *range(1601, 2001))
-    same = sum(int(exact.logits(tokens[:n]).argmax()) == int(integers.logits(tokens[:n]).argmax()) for n in places)
-    assert same >= 792
+    same = sum(
+        int(exact.logits(tokens[:n]).argmax()) == int(integers.logits(tokens[:n]).argmax()) for n in range(1, 2001)
+    )
+    assert same >= 1980
