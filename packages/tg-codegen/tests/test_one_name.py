@@ -97,6 +97,7 @@ LAST_WORDS = {
         "AMDLLVMRenderer CStyleRenderer CUDARenderer ClangRenderer HIPRenderer LLVMRenderer MSLRenderer OpenCLRenderer "
         "PTXRenderer Renderer WGSLRenderer"),
     "Spec": ("a row of a table, or a program's description", "KindSpec NodeSpec ProgramSpec UOpSpec"),
+    "Rows": ("those of a kernel: what an action changes", "TrimRows WidenRows"),
     "Stages": ("nodes kept in scratch, as they are filled", "GroupStages Stages"),
     "Terms": ("words of a language", "CStyleTerms Terms WGSLTerms"),
     "Text": ("a kernel that is being written", "LLVMText PTXText Text"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_frontend import Tensor
 
 Array = NDArray[Any]
@@ -86,34 +86,72 @@ def test_attention_in_halves_adds_up_in_floats(seed: int) -> None:
     np.testing.assert_allclose(got.astype(np.float64), want, rtol=2e-3)
 
 
+def attended(q: Array, k: Array, v: Array, mask: Array) -> Array:
+    """In float64, from a mask of bools; 0 for rows that see nothing."""
+    scores = np.where(mask, q.astype(np.float64) @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+    highest = scores.max(-1, keepdims=True)
+    powers = np.exp(scores - np.where(np.isinf(highest), 0, highest))
+    total = powers.sum(-1, keepdims=True)
+    out: Array = powers @ v / np.where(total == 0, 1, total)
+    return out
+
+
+@pytest.mark.parametrize("masked", ["bools", "floats"])
 @pytest.mark.parametrize("seed", range(3))
-def test_attention_of_long_rows_that_see_nothing(seed: int) -> None:
-    """A row without a key is NaN, also where it is divided by its sum last."""
+def test_attention_of_rows_that_see_nothing(seed: int, masked: str) -> None:
+    """They are 0, also where they are divided by their sum last; and no gradient is NaN."""
     rng = np.random.default_rng(seed)
-    rows, keys = (int(n) for n in rng.integers((64, 1024), (80, 1300)))
-    q, k, v = (rng.standard_normal((n, 5)).astype(np.float32) for n in (rows, keys, keys))
+    rows, keys = (int(n) for n in (rng.integers((64, 1024), (80, 1300)) if seed else (5, 7)))
+    data = [rng.standard_normal((n, 5)).astype(np.float32) for n in (rows, keys, keys)]
     mask = rng.random((rows, keys)) < 0.5
     mask[0], mask[1:, 0] = False, True
-    got = Tensor(q).scaled_dot_product_attention(Tensor(k), Tensor(v), Tensor(mask)).numpy()
-    assert np.isnan(got[0]).all()
-    np.testing.assert_allclose(got[1:], attention(q[1:], k, v, mask[1:]), rtol=1e-4, atol=1e-5)
+    given = Tensor(mask) if masked == "bools" else Tensor(np.where(mask, 0, -np.inf).astype(np.float32))
+    q, k, v = (Tensor(x, requires_grad=True) for x in data)
+    out = q.scaled_dot_product_attention(k, v, given)
+    assert not out.numpy()[0].any()
+    np.testing.assert_allclose(out.numpy(), attended(data[0], data[1], data[2], mask), rtol=1e-4, atol=1e-5)
+    out.sum().backward()
+    grads = [x.grad.numpy() for x in (q, k, v) if x.grad is not None]
+    assert len(grads) == 3 and all(np.isfinite(grad).all() for grad in grads) and not grads[0][0].any()
+    weights = attended(data[0], data[1], np.eye(keys), mask)
+    np.testing.assert_allclose(grads[2], np.broadcast_to(weights.sum(0)[:, None], (keys, 5)), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("recorded", [False, True], ids=["alone", "with gradients"])
 @pytest.mark.parametrize(("rows", "columns"), [(511, 511), (512, 512), (521, 521), (1021, 257), (513, 1031), (577, 1)])
-def test_causal_attention_of_many_rows(rows: int, columns: int) -> None:
-    """Which is computed in runs of rows: as a mask over all of it, forward and backward."""
+def test_causal_attention_of_many_rows(rows: int, columns: int, recorded: bool) -> None:
+    """Which is computed in runs of rows, or ends at the diagonal of a block: as a mask over all of it."""
     rng = np.random.default_rng(rows)
     data = [rng.standard_normal(s).astype(np.float32) for s in ((2, rows, 3), (2, columns, 3), (2, columns, 5))]
     weight = Tensor(rng.standard_normal((2, rows, 5)).astype(np.float32))
     found = []
     for options in ({"is_causal": True}, {"attn_mask": Tensor(np.tri(rows, columns) > 0)}):
-        q, k, v = (Tensor(x, requires_grad=True) for x in data)
+        q, k, v = (Tensor(x, requires_grad=recorded) for x in data)
         out = q.scaled_dot_product_attention(k, v, **options)
-        (out * weight).sum().backward()
+        if recorded:
+            (out * weight).sum().backward()
         found.append([x.numpy() for x in (out, q.grad, k.grad, v.grad) if x is not None])
-    assert [len(one) for one in found] == [4, 4]
+    assert [len(one) for one in found] == ([4, 4] if recorded else [1, 1])
     for got, want in zip(*found, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+TOLERANCE = {dtypes.float64: 1e-12, dtypes.float32: 1e-5, dtypes.float16: 4e-3, dtypes.bfloat16: 3e-2}
+
+
+@pytest.mark.parametrize("kind", TOLERANCE, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("seed", range(3))
+def test_causal_attention_of_many_heads(seed: int, kind: DType) -> None:
+    """A kernel that holds a block's scores is right at every block, and with keys that no row sees, or all do."""
+    rng = np.random.default_rng(seed)
+    rows, columns = (int(n) for n in rng.integers(512, 800, 2))
+    heads, width = 2 + int(rng.integers(3)), int(rng.integers(3, 12))
+    scores = rng.standard_normal((heads, rows, width)), rng.standard_normal((heads, columns, width))
+    q, k, v = (Tensor(x).cast(kind) for x in (*scores, rng.standard_normal((heads, columns, width))))
+    got = q.scaled_dot_product_attention(k, v, is_causal=True).cast(dtypes.float64).numpy()
+    exact = [x.cast(dtypes.float64).numpy() for x in (q, k, v)]
+    want = attended(exact[0], exact[1], exact[2], np.tri(rows, columns, dtype=bool))
+    np.testing.assert_allclose(got, want, rtol=TOLERANCE[kind], atol=TOLERANCE[kind])
 
 
 def test_cross_entropy(backend: str) -> None:

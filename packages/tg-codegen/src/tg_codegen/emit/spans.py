@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tg_shape import sint
+from tg_shape import sint, smin
 
 from ..nest.env import Env
 from ..nest.interior import interior
@@ -48,9 +48,11 @@ class Spans:
         base = env.root[axis.root]
         opened = {axis.name, *env.axis}
         wider = any(a.stride >= axis.stride and a.name not in opened for a in self.space.by_root[axis.root])
-        if not isinstance(base, int) or wider:
+        if wider:
             return [Span(0, axis.extent, False)]
         left = self.space.nest.roots[axis.root].extent - base
+        if not isinstance(base, int):
+            return [self.whole_iterations(axis, left)]
         full = left // axis.stride
         rest = left - full * axis.stride
         spans: list[Span] = []
@@ -59,6 +61,13 @@ class Spans:
         if not (isinstance(rest, int) and rest == 0):
             spans.append(Span(full, 1, False, 1 if isinstance(rest, int) else below(0, rest)))
         return spans
+
+    @staticmethod
+    def whole_iterations(axis: Axis, left: sint) -> Span:
+        """A loop inside of a partial iteration, where ``left`` values remain: if those are whole iterations, these."""
+        full = left // axis.stride
+        exact = left - full * axis.stride == 0
+        return Span(0, smin(axis.extent, full), True) if exact else Span(0, axis.extent, False)
 
     def partition(self, axis: Axis, count: sint) -> list[Span]:
         """The first ``count`` iterations of a loop, none of them partial, in the parts that it is to have."""

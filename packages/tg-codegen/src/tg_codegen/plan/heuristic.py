@@ -17,7 +17,7 @@ from ..machine.target import Target
 from ..nest.kernel import Kernel
 from ..nest.nest import Nest
 from ..nest.spec import Kind
-from . import code_copies, cut_dimension, pipeline_rows, reuse_row_values, row_blocks, split_concat
+from . import code_copies, cut_dimension, pipeline_rows, reuse_row_values, row_blocks, split_concat, trim_rows
 from .actions import In, KernelAction, LoopAction, Mark, Prefetch, Stream, StructureAction, apply, loads_of, reads
 from .cpu.ahead import fetched_ahead
 from .cpu.planner import CPUPlanner
@@ -151,7 +151,7 @@ def rows_ahead(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
 OF_PARTS: tuple[Proposals, ...] = (
     cut_dimension.proposed, reuse_row_values.proposed, split_concat.proposed, row_blocks.proposed)
 """What the dimensions and the parts of a kernel are to be is proposed by these, in this order."""
-OF_LOOPS: tuple[Proposals, ...] = (threads_around, loops, rows_ahead)
+OF_LOOPS: tuple[Proposals, ...] = (threads_around, loops, trim_rows.proposed, rows_ahead)
 """What is proposed for the loops of a kernel in parts, in this order."""
 OF_STRUCTURE: tuple[StructureProposals, ...] = (pipeline_rows.proposed,)
 """What is proposed for the structured form of a kernel whose loops are what they are to be."""

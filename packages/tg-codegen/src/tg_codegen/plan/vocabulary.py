@@ -29,6 +29,7 @@ from .pipeline_rows import DelayStores, JoinWalks
 from .reuse_row_values import ReuseRowValues
 from .row_blocks import RowBlocks
 from .split_concat import SplitConcat
+from .trim_rows import TrimRows
 from .unsigned_products import UnsignedProducts
 from .widened_rows import WidenRows
 
@@ -36,7 +37,7 @@ PARTING: tuple[type[KernelAction], ...] = (CutDimension, ReuseRowValues, SplitCo
 """Actions that say which dimensions and parts a kernel has: they come before all others."""
 EVERY: tuple[type[Action], ...] = (
     *PARTING, Split, Mark, Outermost, Pack, Convert, Share, SplitReduction, Stream, Prefetch, PrefetchIndirect,
-    UnsignedProducts, WidenRows, Partition, Roll, JoinWalks, DelayStores,
+    UnsignedProducts, WidenRows, Partition, Roll, TrimRows, JoinWalks, DelayStores,
 )  # fmt: skip
 """All actions, about in the order in which the heuristic proposes them."""
 ACTIONS = {cls.title(): cls for cls in EVERY}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 from tg_dtype import sum_acc_dtype
+from tg_lazy.cost import limits_of
+from tg_shape import prod, upper
 
 from ..array.array import A
 from ..array.axes import counter
@@ -12,12 +14,13 @@ from ..array.casts import floating
 from ..array.ingest import value_of
 from ..array.joining import cat
 from ..array.shapes import broadcast_shape
+from ..autograd.differentiation import MODE
 from .axes import narrow
 from .elementary import exp
 from .linear import dot
 from .repetition import repeat_interleave
 from .sampling import dropout
-from .softmax import below_maximum, softmax
+from .softmax import below_maximum
 
 _RUNS = 16
 """Of causal attention, at most: 16 runs of rows compute 17/32 of all scores, where half of them would do. Source: the
@@ -41,6 +44,8 @@ def scaled_dot_product_attention(
     scale: float | None = None,
 ) -> A:
     """softmax(query @ key.T * scale + mask) @ value, this tensor being the query.
+
+    A position that may attend to nothing gets 0.
 
     Args:
       key: shape (…, heads, S, E) for a query of (…, heads, L, E).
@@ -99,25 +104,40 @@ def _scores(query: A, key: A, factor: float) -> A:
     return dot(query, key.transpose(-2, -1), dtype=sum_acc_dtype(query.dtype)) * factor
 
 
-def _mixed(query: A, scores: A, value: A, dropout_p: float) -> A:
-    """softmax(scores) @ value.
+def _mixed(query: A, scores: A, value: A, dropout_p: float, seen: A | None = None) -> A:
+    """softmax(scores) @ value; 0 where all scores of a row are -infinity.
 
     Long rows are divided by the sums of their exponentials last, when fewer elements are left. The sums are the first
     operand: a kernel that meets the product first adds them up before it, and holds both.
+
+    Args:
+      query: of whose dtype the result is.
+      scores: shape (…, rows, columns).
+      value: shape (…, columns, V).
+      dropout_p: share of weights that are dropped.
+      seen: which scores are not -infinity. Kernels that are told that the exponentials of the others are 0 leave out
+        what is behind a diagonal.
     """
     rows, columns = scores.shape[-2:]
-    if not (isinstance(rows, int) and isinstance(columns, int)) or rows < _ROUND or columns < _LONG_ROW:
-        weights = softmax(scores, -1).cast(query.dtype)
-        return dot(dropout(weights, dropout_p), value)
     powers = exp(below_maximum(scores, -1)[0])
+    if seen is not None:
+        powers = seen.where(powers, 0)
+    total = powers.sum(-1, keepdim=True)
+    share = total.eq(0).where(1, total).reciprocal()
+    if not (isinstance(rows, int) and isinstance(columns, int)) or rows < _ROUND or columns < _LONG_ROW:
+        return dot(dropout((powers * share).cast(query.dtype), dropout_p), value)
     mixed = dot(dropout(powers.cast(query.dtype), dropout_p), value, dtype=scores.dtype)
-    return (powers.sum(-1, keepdim=True).reciprocal() * mixed).cast(query.dtype)
+    return (share * mixed).cast(query.dtype)
 
 
 def _causal(query: A, key: A, value: A, factor: float, dropout_p: float) -> A:
-    """Attention to positions that are not later, in runs of rows: none reads keys that all of its rows may not see."""
+    """Attention to positions that are not later.
+
+    Where a kernel holds the scores of a block of rows, its loops end at the diagonal. Elsewhere, and where gradients
+    are recorded, whose kernels hold no scores, it is done in runs of rows: none reads keys that no row of it may see.
+    """
     rows, columns = query.shape[-2], key.shape[-2]
-    if not (isinstance(rows, int) and isinstance(columns, int)) or rows < 2 * _LEAST_RUN:
+    if not (isinstance(rows, int) and isinstance(columns, int)) or rows < 2 * _LEAST_RUN or _held(query, key, value):
         return _run(query, key, value, 0, factor, dropout_p)
     size = max(_LEAST_RUN, -(-rows // _RUNS // _ROUND) * _ROUND)
     parts = []
@@ -129,9 +149,18 @@ def _causal(query: A, key: A, value: A, factor: float, dropout_p: float) -> A:
     return cat(parts[0], *parts[1:], dim=-2)
 
 
+def _held(query: A, key: A, value: A) -> bool:
+    """Whether a kernel holds the scores of a block of rows: no gradient is recorded, and they outweigh what is read."""
+    least = limits_of(query.device).row_bytes
+    if not least or (MODE.recording and any(x.requires_grad for x in (query, key, value))):
+        return False
+    scores = upper(prod(query.shape[:-1])) * upper(key.shape[-2]) * sum_acc_dtype(query.dtype).itemsize
+    return scores >= max(least, 2 * sum(upper(x.nbytes()) for x in (query, key, value)))
+
+
 def _run(query: A, key: A, value: A, first: int, factor: float, dropout_p: float) -> A:
     """Some rows of causal attention, of which the first is at position ``first``."""
     scores = _scores(query, key, factor)
     row, column = counter(scores, scores.ndim - 2), counter(scores, scores.ndim - 1)
-    scores = (column <= row + first).where(scores, -math.inf)
-    return _mixed(query, scores, value, dropout_p)
+    seen = column <= row + first
+    return _mixed(query, seen.where(scores, -math.inf), value, dropout_p, seen)
