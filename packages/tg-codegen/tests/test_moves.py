@@ -69,6 +69,17 @@ def scaled(blocks: int, width: int) -> LazyOp:
     return A.sink((A.store(0, ST((1,)), total),), tuple(BufferArg(F32, size) for size in (1, n, blocks)))
 
 
+def triangle(rows: int, columns: int) -> LazyOp:
+    """The elements up to the diagonal, by themselves, and the sums of their rows."""
+    shape = (rows, columns)
+    row = A.iota(ST((rows,)).reshape((rows, 1)).expand(shape), I32)
+    column = A.iota(ST((columns,)).reshape((1, columns)).expand(shape), I32)
+    held = A.alu(Ops.WHERE, A.alu(Ops.CMPLT, row, column), A.const(0, F32, shape), A.load(1, F32, ST(shape)))
+    sums = A.reduce(A.load(2, F32, ST(shape)), Ops.ADD, (1,))
+    buffers = BufferArg(F32, rows), BufferArg(F32, rows * columns), BufferArg(F32, rows * columns, internal=True)
+    return A.sink((A.store(2, ST(shape), held), A.store(0, ST((rows, 1)), sums)), buffers)
+
+
 CASES = [
     (product(64, 64, 1024, I8, I32), CPU, ()),
     (product(64, 64, 1024, I8, I32), CPU, ("split(i1, 16, VECTOR)",)),
@@ -81,6 +92,7 @@ CASES = [
     (lookup(64, 64), CPU, ()),
     (padded(64, 8), CPU, ()),
     (scaled(8, 32), CPU, ()),
+    (triangle(256, 256), CPU, ("row_blocks(16)",)),
     (product(64, 64, 1024, F32, F32), CPU, (
         "split(i0, 4, UPCAST)", "split(r0, 256, REDUCE)", "split_reduction(0, -)")),
 ]

@@ -13,6 +13,7 @@ from tg_shape import sint, smin
 from ..nest.env import Env
 from ..nest.interior import interior
 from ..nest.nest import Axis
+from ..nest.spec import SERIAL
 from .index import below
 from .space import IterationSpace
 
@@ -52,7 +53,9 @@ class Spans:
             return [Span(0, axis.extent, False)]
         left = self.space.nest.roots[axis.root].extent - base
         if not isinstance(base, int):
-            return [self.whole_iterations(axis, left)]
+            # not across work-items or lanes, which would have different numbers of iterations
+            serial = all(a.kind in SERIAL for a in self.space.by_root[axis.root] if a.name in env.axis)
+            return [self.whole_iterations(axis, left) if serial else Span(0, axis.extent, False)]
         full = left // axis.stride
         rest = left - full * axis.stride
         spans: list[Span] = []

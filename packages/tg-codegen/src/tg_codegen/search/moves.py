@@ -15,7 +15,7 @@ from ..nest.launch_shape import foreign
 from ..nest.matrix_products import instruction_for
 from ..nest.nest import Nest
 from ..nest.spec import ITEMS, ONCE, Kind, NodeOp
-from ..plan import row_blocks
+from ..plan import row_blocks, trim_rows
 from ..plan.actions import (
     Action,
     Convert,
@@ -68,6 +68,7 @@ def modelled_moves(kernel: Kernel, target: Target) -> Iterator[KernelAction]:
         yield from parting_moves(kernel, target)
     if target.threads > 1:
         yield from (Mark(axis.name, Kind.THREAD) for axis in kernel.shared)
+    yield from trim_rows.proposed(kernel, target)
     for number, part in enumerate(kernel.every_part):
         for action in loop_moves(part, target):
             yield action if kernel.single else In(number, action)
