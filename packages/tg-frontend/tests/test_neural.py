@@ -154,6 +154,13 @@ def test_causal_attention_of_many_heads(seed: int, kind: DType) -> None:
     np.testing.assert_allclose(got, want, rtol=TOLERANCE[kind], atol=TOLERANCE[kind])
 
 
+@pytest.mark.parametrize("heads", [5, 18, 61])
+def test_causal_attention_is_one_kernel(heads: int) -> None:
+    """Also the mask, however many heads it is for: nothing but the result is in memory."""
+    q, k, v = (Tensor.ones(heads, 1021, 16, device="CPU").contiguous().realize() for _ in range(3))
+    assert len(q.scaled_dot_product_attention(k, v, is_causal=True).schedule()) == 1
+
+
 def test_cross_entropy(backend: str) -> None:
     x, y = sample(6, 4), np.array([0, 3, 1, 1, 2, 0])
     rows = -log_softmax(x, 1)[np.arange(6), y]

@@ -104,7 +104,7 @@ def _scores(query: A, key: A, factor: float) -> A:
     return dot(query, key.transpose(-2, -1), dtype=sum_acc_dtype(query.dtype)) * factor
 
 
-def _mixed(query: A, scores: A, value: A, dropout_p: float, seen: A | None = None) -> A:
+def _mixed(query: A, scores: A, value: A, dropout_p: float, hidden: A | None = None) -> A:
     """softmax(scores) @ value; 0 where all scores of a row are -infinity.
 
     Long rows are divided by the sums of their exponentials last, when fewer elements are left. The sums are the first
@@ -115,13 +115,13 @@ def _mixed(query: A, scores: A, value: A, dropout_p: float, seen: A | None = Non
       scores: shape (…, rows, columns).
       value: shape (…, columns, V).
       dropout_p: share of weights that are dropped.
-      seen: which scores are not -infinity. Kernels that are told that the exponentials of the others are 0 leave out
-        what is behind a diagonal.
+      hidden: which scores are -infinity. Kernels that are told that their exponentials are 0 leave out what is behind
+        a diagonal.
     """
     rows, columns = scores.shape[-2:]
     powers = exp(below_maximum(scores, -1)[0])
-    if seen is not None:
-        powers = seen.where(powers, 0)
+    if hidden is not None:
+        powers = hidden.where(0, powers)
     total = powers.sum(-1, keepdim=True)
     share = total.eq(0).where(1, total).reciprocal()
     if not (isinstance(rows, int) and isinstance(columns, int)) or rows < _ROUND or columns < _LONG_ROW:
@@ -162,5 +162,5 @@ def _run(query: A, key: A, value: A, first: int, factor: float, dropout_p: float
     """Some rows of causal attention, of which the first is at position ``first``."""
     scores = _scores(query, key, factor)
     row, column = counter(scores, scores.ndim - 2), counter(scores, scores.ndim - 1)
-    seen = column <= row + first
-    return _mixed(query, seen.where(scores, -math.inf), value, dropout_p, seen)
+    hidden = row + first < column if first else row < column
+    return _mixed(query, hidden.where(-math.inf, scores), value, dropout_p, hidden)
