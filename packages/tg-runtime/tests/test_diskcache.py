@@ -324,6 +324,44 @@ def test_a_block_sees_another_folder_and_one_that_goes(cache_folder: Path, tmp_p
     assert not (tmp_path / "third").exists()
 
 
+def test_a_thread_that_goes_on_after_a_block_writes_nowhere_else(
+    cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a compiler's does after a second Ctrl-C: what it has begun it ends in the folder, then it opens it anew."""
+    begun, ended = threading.Event(), threading.Event()
+    found: list[bool] = []
+    make = cachefolder.Folder.open
+
+    def slowly(folder: cachefolder.Folder, *arguments: int) -> int:
+        if not begun.is_set():
+            begun.set()
+            ended.wait(30)
+        return make(folder, *arguments)
+
+    def work() -> None:
+        found.extend([diskcache.put("t", KEY, b"begun"), diskcache.put("t", KEY[::-1], b"later")])
+
+    monkeypatch.setattr(cachefolder.Folder, "open", slowly)
+    before = len(os.listdir("/dev/fd"))
+    with pytest.raises(KeyboardInterrupt), diskcache.held():
+        thread = threading.Thread(target=copy_context().run, args=(work,))
+        thread.start()
+        assert begun.wait(30)
+        raise KeyboardInterrupt
+    other = tmp_path / "other"
+    other.mkdir()
+    taken = [os.open(other, os.O_RDONLY) for _ in range(4)]  # the first descriptor that is free, if any is
+    try:
+        ended.set()
+        thread.join()
+    finally:
+        for handle in taken:
+            os.close(handle)
+    assert found == [True, True] and not list(other.iterdir())
+    assert diskcache.get("t", KEY) == b"begun" and diskcache.get("t", KEY[::-1]) == b"later"
+    assert len(os.listdir("/dev/fd")) == before, "nobody keeps it open"
+
+
 def test_what_is_written_in_part_is_not_put_in_place(cache_folder: Path) -> None:
     """A full disk takes a part of a file before it refuses the rest."""
     whole = diskcache._MAGIC + bytes(5000)

@@ -14,6 +14,7 @@ import stat
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from weakref import ref
 
 from tg_lazy import DEBUG, ContextVar
 
@@ -26,7 +27,7 @@ NEW = ".new-"
 POSIX = os.name == "posix"
 _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _told: set[str] = set()
-_held: contextvars.ContextVar[Folder | None] = contextvars.ContextVar("held", default=None)
+_held: contextvars.ContextVar[ref[Folder] | None] = contextvars.ContextVar("held", default=None)
 
 
 def cache_folder() -> str:
@@ -62,16 +63,25 @@ class OthersMayWrite(PermissionError):
 
 
 class Folder:
-    """The opened folder; names are relative to it, with ``/`` between the parts.
+    """The opened folder; names are relative to it, with ``/`` between the parts. It is closed when nobody has it.
 
     Attributes:
       path: where it was found.
     """
 
-    __slots__ = ("_handle", "path")
+    __slots__ = ("__weakref__", "_handle", "path")
 
     def __init__(self, path: str, handle: int | None) -> None:
         self.path, self._handle = path, handle
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the descriptor back, after which the folder is not to be used."""
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
+            os.close(handle)
 
     def open(self, name: str, flags: int = _READ) -> int:
         """A descriptor of a regular file of ours; a new one, with ``O_CREAT``, is for us alone.
@@ -154,14 +164,24 @@ class Folder:
 def kept_open() -> Iterator[None]:
     """Opens the cache's folder once for all that is read and written in a block, by threads with its context, too.
 
-    Each call of the system lets other threads into Python, and waits until they are out again.
+    Each call of the system lets other threads into Python, and waits until they are out again. A thread that goes on
+    after the block finishes with this folder what it has begun, and opens the folder itself from then on.
     """
-    with opened(make=True) as folder:
-        token = _held.set(folder)
-        try:
-            yield
-        finally:
-            _held.reset(token)
+    outside, path = _held.get(), cache_folder()
+    folder = _kept(path) or _usable(path, make=True)
+    try:
+        _held.set(None if folder is None else ref(folder))
+        yield
+    finally:
+        _held.set(outside)
+        del folder  # which a traceback would hold
+
+
+def _kept(path: str) -> Folder | None:
+    """The folder of that path, if a block around this keeps it open."""
+    held = _held.get()
+    folder = None if held is None else held()
+    return folder if folder is not None and folder.path == path else None
 
 
 @contextmanager
@@ -172,29 +192,32 @@ def opened(make: bool = False) -> Iterator[Folder | None]:
       make: makes it where it is not there.
     """
     path = cache_folder()
-    kept = _held.get()
-    if kept is not None and kept.path == path:
+    kept = _kept(path)
+    if kept is not None:
         yield kept
         return
-    if not path:
-        yield None
-        return
-    if not POSIX:
-        yield Folder(path, None)  # Windows: homes are private, and folders have no descriptors
-        return
+    folder = _usable(path, make)
     try:
-        handle = _descriptor(path, make)
+        yield folder
+    finally:
+        if folder is not None:
+            folder.close()
+
+
+def _usable(path: str, make: bool) -> Folder | None:
+    """The folder of that path; None where it may not be used, which is told."""
+    if not path:
+        return None
+    if not POSIX:
+        return Folder(path, None)  # Windows: homes are private, and folders have no descriptors
+    try:
+        return Folder(path, _descriptor(path, make))
     except OSError as error:
         if isinstance(error, OthersMayWrite):
             _warn(path, str(error.strerror))
         elif not isinstance(error, FileNotFoundError):
             _tell(path, error.strerror or str(error))
-        yield None
-        return
-    try:
-        yield Folder(path, handle)
-    finally:
-        os.close(handle)
+        return None
 
 
 def unusable() -> str:
