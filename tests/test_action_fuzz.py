@@ -18,7 +18,7 @@ from tg_codegen.plan.actions import Action, ActionError, Split, find
 from tg_codegen.plan.vocabulary import ACTIONS
 
 SEEDS = range(80)
-COVERING = (377, 53, 405, 398, 149, 462, 41, 234, 51)
+COVERING = (82, 27, 53, 77, 234, 10, 12, 41, 51, 59)
 """Seeds that together accept every action, tried first: where one no longer does, the others are looked through."""
 FOUND = (259020201, 285452794, 613942020, 576)
 """What runs from new seeds found."""

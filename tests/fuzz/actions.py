@@ -226,11 +226,14 @@ KERNELS: tuple[Make, ...] = (
 )  # fmt: skip
 
 
-def rows_between(draw: Draw) -> tuple[str, LazyOp]:
+def rows_between(draw: Draw, masked: bool = False) -> tuple[str, LazyOp]:
     """A kernel that hands rows from one store to the next.
 
     They are products of rows with keys, then a sum with the squares of each row or of its first elements, and perhaps a
     sum of values, weighted by it.
+
+    Args:
+      masked: whether each row has keys up to a diagonal alone, and is 0 behind.
     """
     batch, rows, keys, width = draw.choice((1, 2)), 1 + size(draw, 19), size(draw, 12), draw.choice((1, 2, 4))
     full, sheet, values = (batch, rows, keys, width), (batch, rows, keys), (batch, rows, width, keys)
@@ -245,9 +248,15 @@ def rows_between(draw: Draw) -> tuple[str, LazyOp]:
     part = A.load(first, f32, within.pad(((0, 0), (0, 0), (0, keys - some))) if draw.random() < 0.5 else within)
     total = A.reduce(A.alu(Ops.MUL, part, part), draw.choice((Ops.ADD, Ops.MAX)), (2,))
     result = A.alu(Ops.ADD, seen, A.view(total, ST((batch, rows, 1)).expand(sheet)))
-    stores = [A.store(first, ST((*sheet, 1)), products), A.store(second, ST(sheet), result)]
+    if masked:
+        row, key = (A.iota(ST(one).expand(sheet)) for one in ((1, rows, 1), (1, 1, keys)))
+        end = A.alu(Ops.ADD, row, A.const(draw.randint(-2, 6), dtypes.int32, sheet))
+        before, nothing = A.alu(Ops.CMPLT, key, end), A.const(0, f32, sheet)
+        products = A.alu(Ops.WHERE, before, A.view(products, ST((*sheet, 1)).reshape(sheet)), nothing)
+        result = A.alu(Ops.WHERE, before, result, nothing)
+    stores = [A.store(first, ST(products.shape), products), A.store(second, ST(sheet), result)]
     between, operands = BufferArg(f32, batch * rows * keys, internal=True), [batch * rows * width, batch * keys * width]
-    name = f"rows of ({batch},{rows},{width}) @ ({batch},{width},{keys}) and their squares"
+    name = f"rows of ({batch},{rows},{width}) @ ({batch},{width},{keys}){' masked' * masked} and their squares"
     if not weighted:
         sizes = [BufferArg(f32, n) for n in (batch * rows * keys, *operands)]
         return name, A.sink(tuple(stores), (*sizes, between))
@@ -279,8 +288,8 @@ def subject(draw: Draw) -> Subject:
         if not kernels:
             continue
         ast = draw.choice(kernels)
-        if draw.random() < 0.15:
-            dtype, name, ast = "float32", *rows_between(draw)
+        if (chance := draw.random()) < 0.25:
+            dtype, name, ast = "float32", *rows_between(draw, chance >= 0.15)
         nest = lower(ast)
         if not nest.axes or work(nest) > MOST_STEPS:
             continue
@@ -319,6 +328,8 @@ def some_action(kernel: Kernel, draw: Draw, gpu: bool) -> str:
         cut = [f"cut_dimension({name}, {draw.choice((2, 3, 4, 8, 99))})" for name in reduced]
         likely = [blocks, *cut, *marks] if kernel.scratch else ["reuse_row_values()", "split_concat()", *cut, *marks]
         return draw.choice(likely if draw.random() < 0.9 else ["reuse_row_values()", "split_concat()", blocks])
+    if kernel.scratch and any(node.op is Ops.CMPLT for node in kernel.whole.nodes()) and draw.random() < 0.2:
+        return f"trim_rows({draw.choice((1, 2, 3, 4, 8, 64, 0))})"
     number = draw.randrange(len(kernel.every_part))
     text = loop_action(kernel.every_part[number], draw, gpu)
     named = draw.random() < (0.03 if kernel.single else 0.97)
