@@ -23,7 +23,7 @@ from tg_codegen.render.llvm import LLVMRenderer
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
-from tg_shape import Expr, ShapeTracker, Variable, sint, sym_eval
+from tg_shape import Expr, ShapeTracker, Variable, View, sint, sym_eval
 
 F32 = dtypes.float32
 ST = ShapeTracker.from_shape
@@ -217,8 +217,39 @@ def test_a_long_chain_of_squares_is_looked_at_once() -> None:
     node = table.make(NodeOp.LOAD, F32, (), (0, Variable("i", 0, 20), Variable("i", 0, 20).lt(9)))
     for _ in range(5000):
         node = table.make(Ops.MUL, F32, (node, node))
-    found = Knowledge({}).outside(node)
+    found = Knowledge(Nest((), (), table.roots, ()), {}).outside(node)
     assert found is not None and found.constant == 0 and len(found.unless) == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_windows_that_overlap_meet_what_the_next_one_begins_with(seed: int) -> None:
+    """Rows of several pieces, of which the first columns are kept; windows step as pieces do, and are longer or not."""
+    rng = random.Random(seed)
+    rows, pieces, width = rng.randint(5, 9), rng.randint(2, 5), rng.randint(2, 9)
+    few, window = rng.randint(1, width), rng.randint(1, 2 * width)
+    length = pieces * width
+    count = (length - window) // width + 1
+    shape, windows = (rows, pieces, width), (rows, count, window)
+    counter = A.iota(ST((width,)).reshape((1, 1, width)).expand(shape), dtypes.int32)
+    seen = A.alu(Ops.CMPLT, counter, number(few, shape)) if few < width else A.const(True, dtypes.bool, shape)
+    kept = A.alu(Ops.WHERE, seen, A.load(1, F32, ST(shape)), A.const(0, F32, shape))
+    placed = ShapeTracker((View(windows, (length, width, 1)),))
+    out = A.reduce(A.load(2, F32, placed), Ops.ADD, (2,))
+    stores = A.store(2, ST(shape), kept), A.store(0, ST(out.shape), out)
+    size = rows * length
+    ast = A.sink(stores, (BufferArg(F32, rows * count), BufferArg(F32, size), BufferArg(F32, size, internal=True)))
+    actions = [parse_action("row_blocks(4)")]
+    trim = TrimRows(rng.choice((1, 2, 4)))
+    if any(reaches(blocks(ast).parts, trim.step)):
+        actions.append(trim)
+    spec = compile_ast(ast, LLVMRenderer(Target(vector_bytes=16, registers=16, threads=1)), actions=actions)
+    assert not spec.fallback
+    data = np.random.default_rng(seed).integers(1, 9, shape).astype(np.float32)
+    got = bytearray(4 * rows * count)
+    interpret(spec.uops, [got, bytearray(data.tobytes())])
+    row = np.where(np.arange(width) < few, data, 0).reshape(rows, length)
+    want = np.stack([row[:, at * width : at * width + window].sum(1) for at in range(count)], 1)
+    np.testing.assert_array_equal(np.frombuffer(got, np.float32).reshape(rows, count), want)
 
 
 @pytest.mark.parametrize("kind", ["either", "behind"])

@@ -30,7 +30,7 @@ from tg_shape import (
     toposort,
 )
 
-from .nest import Nest, Node, Store
+from .nest import Nest, Node
 from .spec import STATED, NodeOp
 from .trim import conditions
 
@@ -91,11 +91,12 @@ class Knowledge:
     """What is known of values in one part of a kernel.
 
     Args:
-      buffers: of internal slots, the store that fills each and what is known of its value.
+      part: the part.
+      buffers: of internal slots, the part that fills each and what is known of the value that it stores.
     """
 
-    def __init__(self, buffers: Mapping[int, tuple[Store, Outside]]) -> None:
-        self.buffers = buffers
+    def __init__(self, part: Nest, buffers: Mapping[int, tuple[Nest, Outside]]) -> None:
+        self.part, self.buffers = part, buffers
         self.found: dict[Node, Outside | None] = {}
 
     def outside(self, value: Node) -> Outside | None:
@@ -114,8 +115,8 @@ class Knowledge:
             valid = frozenset(conditions(node.arg[2]))
             return Outside(dtypes.as_const(0, node.dtype), valid) if valid else None
         if node.op is NodeOp.LOAD:
-            store, known = self.buffers[node.arg[0]]
-            places = places_of(store, node.arg[1])
+            writer, known = self.buffers[node.arg[0]]
+            places = places_of(writer, self.part, node.arg[1])
             return None if places is None or node.arg[2] != 1 else known.at(places)
         if node.op is Ops.CAST:
             return self.converted(node)
@@ -155,11 +156,18 @@ class Knowledge:
         return None
 
 
-def places_of(store: Store, index: sint) -> dict[Expr, sint] | None:
+def places_of(writer: Nest, reader: Nest, index: sint) -> dict[Expr, sint] | None:
     """Which values of a store's dimensions an index of its buffer stands for; None where that is not plain.
 
-    Plain is an index that has, for each dimension of the store, one variable that steps as it does.
+    Plain is an index that has, for each dimension of the store, one variable that steps as it does, and no farther than
+    it does: windows that overlap go on where the next one begins.
+
+    Args:
+      writer: the part whose first store it is.
+      reader: the part that has the index.
+      index: of an element of the buffer.
     """
+    store = writer.stores[0]
     mine, constant = linear_terms(store.index)
     theirs, other = linear_terms(index)
     steps = {step: var for var, step in theirs}
@@ -167,6 +175,11 @@ def places_of(store: Store, index: sint) -> dict[Expr, sint] | None:
         return None
     if {step for _, step in mine} != set(steps) or {var for var, _ in mine} != set(store.roots):
         return None
+    for var, step in mine:
+        assert isinstance(var, Variable)
+        root = reader.roots.get(steps[step]) if isinstance(steps[step], Variable) else None
+        if root is None or bounds_of(writer.roots[var].extent - root.extent)[0] < 0:
+            return None
     return {var: steps[step] for var, step in mine}
 
 
@@ -195,15 +208,15 @@ class Reach:
         self.internal = {slot for part in parts for slot, buffer in enumerate(part.buffers) if buffer.internal}
         writers = [store.slot for part in parts for store in part.stores]
         self.once = {slot for slot in self.internal if writers.count(slot) == 1}
-        known: dict[int, tuple[Store, Outside]] = {}
+        known: dict[int, tuple[Nest, Outside]] = {}
         self.knowledge: list[Knowledge] = []
         for part in parts:
-            self.knowledge.append(Knowledge(dict(known)))
+            self.knowledge.append(Knowledge(part, dict(known)))
             store = part.stores[0]
             if store.slot in self.once and store.valid == 1 and store.update is None:
                 found = self.knowledge[-1].outside(store.value)
                 if found is not None:
-                    known[store.slot] = store, found
+                    known[store.slot] = part, found
         self.bounds: list[dict[Variable, sint]] = [{} for _ in parts]
         for number in reversed(range(len(parts))):
             self.bounds[number] = self.reduced(number) | self.written(number)
@@ -231,15 +244,12 @@ class Reach:
         for other, bounds in zip(self.parts, self.bounds, strict=True):
             for node in other.nodes():
                 if node.op in (NodeOp.LOAD, NodeOp.GATHER) and node.arg[0] == store.slot:
-                    places = places_of(store, node.arg[1]) if node.op is NodeOp.LOAD else None
+                    places = places_of(part, other, node.arg[1]) if node.op is NodeOp.LOAD else None
                     if places is None:
                         return {}
                     for root, place in places.items():
-                        assert isinstance(root, Variable)
-                        if isinstance(place, Variable) and place in other.roots:
-                            ends[root].append(bounds.get(place, other.roots[place].extent))
-                        else:
-                            ends[root].append(part.roots[root].extent)
+                        assert isinstance(root, Variable) and isinstance(place, Variable)
+                        ends[root].append(bounds.get(place, other.roots[place].extent))
         return shorter(part, ends)
 
 
