@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import gc
+import importlib
 import importlib.util
 import io
 import os
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from _pytest.doctest import DoctestModule
+from _pytest.pathlib import CouldNotResolvePathError, resolve_pkg_root_and_module_name
 
 # What is frozen after each file does not count as old, so that the collector would go through everything again and
 # again: an eighth of the time of small tests.
@@ -215,10 +217,29 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[
     if file_path.suffix == ".md":
         return [*found, MarkdownFile.from_parent(parent, path=file_path)]
     examples = [collector for collector in found if isinstance(collector, DoctestModule)]
+    if examples:
+        _package_imported(file_path)
     if not examples or ">>> " in file_path.read_text(encoding="utf-8"):
         return found
     rest = [collector for collector in found if collector not in examples]
     return rest or [WithoutExamples.from_parent(parent, path=file_path)]
+
+
+def _package_imported(path: Path) -> None:
+    """Imports the package that a module is in, as its users do.
+
+    pytest imports the packages around a module first, and then runs the module, though the package has imported it:
+    twice, then, where the file is named alone.
+    """
+    try:
+        root, module = resolve_pkg_root_and_module_name(path)
+    except CouldNotResolvePathError:
+        return
+    package = module.rpartition(".")[0]
+    with contextlib.suppress(Exception):  # pytest meets it, too, and tells it
+        spec = importlib.util.find_spec(package.partition(".")[0])
+        if spec is not None and spec.origin is not None and Path(spec.origin).parent.parent == root:  # no other copy
+            importlib.import_module(package)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

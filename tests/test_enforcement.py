@@ -306,6 +306,14 @@ def test_a_module_without_examples_that_cannot_be_imported(tree: Path, run: Run)
     assert done.returncode == 2 and "No module named 'no_such_module'" in done.stdout, done.stdout
 
 
+def test_a_module_named_alone_runs_once(repository: Path, run: Run) -> None:
+    """Though its package imports it: it declares a setting, which is an error the second time."""
+    for module, status in (("device/dev.py", 0), ("cache/folder.py", 5)):  # 5: there are no examples in it
+        path = repository / "packages/tg-runtime/src/tg_runtime" / module
+        done = run(repository, "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", path)
+        assert done.returncode == status, done.stdout
+
+
 def test_a_wrong_readme(tree: Path, run: Run) -> None:
     readme = tree / "packages/tg-dtype/README.md"
     readme.write_text("# Title\n\n```python\nx = 1\n```\n\nand so\n\n```python\nassert x == 2\n```\n", encoding="utf-8")
