@@ -177,7 +177,8 @@ def places_of(writer: Nest, reader: Nest, index: sint) -> dict[Expr, sint] | Non
         return None
     for var, step in mine:
         assert isinstance(var, Variable)
-        root = reader.roots.get(steps[step]) if isinstance(steps[step], Variable) else None
+        place = steps[step]
+        root = reader.roots.get(place) if isinstance(place, Variable) else None
         if root is None or bounds_of(writer.roots[var].extent - root.extent)[0] < 0:
             return None
     return {var: steps[step] for var, step in mine}
