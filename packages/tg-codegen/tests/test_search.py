@@ -20,8 +20,8 @@ from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.search import beam
 from tg_codegen.search.beam import CYCLES_RATIO
 from tg_codegen.search.cycles import cycles
-from tg_codegen.search.descent import descents
-from tg_codegen.search.moves import alterations, even_walks
+from tg_codegen.search.descent import LONGEST_MODELLED, cost, descent_from, descents
+from tg_codegen.search.moves import alterations, even_walks, loop_moves
 from tg_codegen.search.replanned import replanned
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
@@ -51,6 +51,15 @@ def test_the_search_follows_the_measure() -> None:
 
     best = beam_search(row_sums(), CPU, measure, width=1, max_rounds=2)
     assert any("UPCAST" in action for action in best.actions) and any("UNROLL" in action for action in best.actions)
+
+
+@pytest.mark.parametrize("sizes", [(67, 93), (256, 31)], ids=str)
+def test_a_descent_takes_what_gains_most(sizes: tuple[int, int]) -> None:
+    kernel = stated(lower(row_sums(*sizes)))
+    moves = loop_moves(kernel.parts[0], CPU.target)
+    best = descent_from(kernel, (), CPU, LONGEST_MODELLED, 1)
+    assert len(best) == 1
+    assert cost(kernel, best, CPU) == min(cost(kernel, (move,), CPU) for move in moves)
 
 
 def test_never_worse_than_the_heuristic() -> None:
