@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 
 from tg_dtype import dtypes, interop
 from tg_lazy import LazyBuffer, LazyOp, Ops, ScheduleItem, Storage, ast, schedule
+from tg_lazy.cost import LIMITS, Limits
 from tg_shape import ShapeTracker, Variable, sym_eval
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -215,3 +216,11 @@ def machine() -> Machine:
 @pytest.fixture(scope="session")
 def make_machine() -> type[Machine]:
     return Machine
+
+
+@pytest.fixture
+def row_kernels() -> Iterator[None]:
+    """A device whose kernels keep rows for one another where an intermediate has 8 KiB."""
+    LIMITS["CPU"] = Limits(row_bytes=8192)
+    yield
+    del LIMITS["CPU"]

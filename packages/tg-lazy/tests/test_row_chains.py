@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,7 @@ from tg_lazy.kernel.rows import _depth, in_rows
 from tg_shape import ShapeTracker, Variable, View
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-@pytest.fixture(autouse=True)
-def row_kernels() -> Iterator[None]:
-    LIMITS["CPU"] = Limits(row_bytes=8192)
-    yield
-    del LIMITS["CPU"]
+pytestmark = pytest.mark.usefixtures("row_kernels")
 
 
 def attention(q: LazyBuffer, k: LazyBuffer, v: LazyBuffer) -> LazyBuffer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,9 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops, ScheduleItem
-from tg_lazy.cost import LIMITS, Limits
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-@pytest.fixture(autouse=True)
-def row_kernels() -> Iterator[None]:
-    LIMITS["CPU"] = Limits(row_bytes=8192)
-    yield
-    del LIMITS["CPU"]
+pytestmark = pytest.mark.usefixtures("row_kernels")
 
 
 def internal(items: list[ScheduleItem]) -> int:

@@ -131,7 +131,7 @@ def _in_passes(x: Pair, radices: list[int], scale: float, after: Pair | None = N
         elif after is not None:
             x = _times(x, _reshaped(after, (1, *x[0].shape[1:])))
         if here is _as_butterflies:
-            x = _both_in_memory(x, last)
+            x = _both_by_one_kernel(x, last)
         elif not last:
             x = _in_memory(x)
         span *= r
@@ -169,7 +169,7 @@ def _scaled(x: Pair, scale: float) -> Pair:
     return x if scale == 1.0 else (x[0] * scale, x[1] * scale)
 
 
-def _both_in_memory(x: Pair, last: bool) -> Pair:
+def _both_by_one_kernel(x: Pair, last: bool) -> Pair:
     """Both parts, which have most in common, written by one kernel: row by row for the next pass, or one after another.
 
     Args:
