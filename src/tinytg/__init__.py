@@ -39,11 +39,13 @@ from tg_lazy import Context
 from tg_runtime import Device, GlobalCounters
 from tg_shape import Variable
 
-from . import array_api, fft, language, linalg, nn, signal, special, text
+from . import fft, linalg, nn, signal, special
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from . import array_api, language, text
 
 __all__ = [
     "Context", "Device", "Function", "GlobalCounters", "Tensor", "TinyJit", "Variable", "array_api", "associative_scan",
@@ -53,8 +55,18 @@ __all__ = [
 ]  # fmt: skip
 
 
+_WHEN_ASKED_FOR = ("array_api", "language", "text")
+
+
 def __getattr__(name: str) -> Any:
-    """Other names of PyTorch and numpy, found when they are asked for: see :mod:`tg_frontend.functions.names`."""
+    """Modules that few programs use, and other names of PyTorch and numpy, found when they are asked for.
+
+    For the names see :mod:`tg_frontend.functions.names`.
+    """
+    if name in _WHEN_ASKED_FOR:
+        from importlib import import_module
+
+        return import_module(f".{name}", __name__)
     if name.startswith("__"):  # asked for by Python itself, while this is imported
         raise AttributeError(f"module 'tinytg' has no attribute {name!r}", name=name)
     from tg_frontend.functions.names import named

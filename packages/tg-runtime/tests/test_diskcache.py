@@ -332,11 +332,11 @@ def test_a_thread_that_goes_on_after_a_block_writes_nowhere_else(
     found: list[bool] = []
     make = cachefolder.Folder.open
 
-    def slowly(folder: cachefolder.Folder, *arguments: int) -> int:
+    def slowly(folder: cachefolder.Folder, name: str, *flags: int) -> int:
         if not begun.is_set():
             begun.set()
             ended.wait(30)
-        return make(folder, *arguments)
+        return make(folder, name, *flags)
 
     def work() -> None:
         found.extend([diskcache.put("t", KEY, b"begun"), diskcache.put("t", KEY[::-1], b"later")])
