@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import re
-import sys
 from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from tests.fuzz import actions, tiles
 from tg_codegen.nest.nest import Nest
 from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import Action, ActionError, Split, find
@@ -24,46 +21,45 @@ FOUND = (259020201, 285452794, 613942020, 576)
 """What runs from new seeds found."""
 
 
-@pytest.fixture(scope="module")
-def fuzz(repository: Path) -> ModuleType:
-    """The program."""
-    spec = importlib.util.spec_from_file_location("action_fuzz", repository / "tests" / "fuzz" / "actions.py")
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.drawn(3)
 @pytest.mark.parametrize("first", range(0, len(SEEDS), 10))
-def test_what_is_accepted_is_right(fuzz: ModuleType, first: int) -> None:
+def test_what_is_accepted_is_right(first: int) -> None:
     accepted = 0
     for seed in SEEDS[first : first + 10]:
-        finding, actions = fuzz.check(seed)
+        finding, taken = actions.check(seed)
         assert finding is None, finding
-        accepted += len(actions)
+        accepted += len(taken)
     assert accepted >= 5  # else nothing was looked at
 
 
-def test_every_action_is_drawn_and_accepted(fuzz: ModuleType) -> None:
+def test_every_action_is_drawn_and_accepted() -> None:
     missing = set(ACTIONS)
     for seed in itertools.chain(COVERING, SEEDS, range(len(SEEDS), 600)):
-        finding, actions = fuzz.check(seed)
+        finding, taken = actions.check(seed)
         assert finding is None, finding
-        missing -= {re.sub(r"^\d+: ", "", text).partition("(")[0] for text in actions}
+        missing -= {re.sub(r"^\d+: ", "", text).partition("(")[0] for text in taken}
         if not missing:
             return
     pytest.fail(f"never accepted: {missing}")
 
 
 @pytest.mark.parametrize("seed", FOUND)
-def test_what_was_found(fuzz: ModuleType, seed: int) -> None:
-    assert fuzz.check(seed)[0] is None
+def test_what_was_found(seed: int) -> None:
+    assert actions.check(seed)[0] is None
 
 
-def test_a_wrong_kernel_is_found(fuzz: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize("seed", range(12))
+def test_products_by_tile_registers(seed: int) -> None:
+    """With what may stand between the actions that cut them, terms of a tile that lie apart, and terms left over."""
+    finding, taken = tiles.check(seed)
+    assert finding is None, finding
+    assert {text.partition("(")[0] for text in taken} >= {"split", "pack"} and any("DEPTH" in text for text in taken)
+
+
+def test_a_wrong_kernel_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Split, "apply", _forgets_the_rest)
-    found = next(finding for seed in range(40) if (finding := fuzz.check(seed)[0]) is not None)
+    found = next(finding for seed in range(40) if (finding := actions.check(seed)[0]) is not None)
     assert len(found.actions) == 1 and found.actions[0].startswith("split")
 
 

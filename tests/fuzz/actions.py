@@ -20,7 +20,7 @@ from math import isfinite, prod
 import numpy as np
 
 from tg_codegen import ActionError, EmitError, Target, compile_ast, interpret, parse_action
-from tg_codegen.ir.matrix import AVX2_DOTS, AVX512_DOTS
+from tg_codegen.ir.matrix import AMX_TILES, AVX2_DOTS, AVX512_DOTS
 from tg_codegen.ir.uop import UOps
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.nest.interior import masks
@@ -50,6 +50,8 @@ FLOATS = ("float32", "float32", "float64", "float16", "bfloat16")
 INTS = ("int32", "int8", "uint8", "int16", "uint16", "uint32", "int64", "uint64")
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 33)
 
+TILED = "cpu with tile registers"
+"""The target of :mod:`tests.fuzz.tiles` alone."""
 TARGETS: dict[str, Renderer] = {
     "cpu": LLVMRenderer(Target(
         vector_bytes=32, registers=16, threads=2, l1_bytes=1 << 15, l2_bytes=1 << 18, matrices=AVX2_DOTS)),
@@ -57,6 +59,7 @@ TARGETS: dict[str, Renderer] = {
     "cpu with matrices": LLVMRenderer(Target(
         vector_bytes=64, registers=32, threads=2,
         matrices=AVX512_DOTS)),
+    TILED: LLVMRenderer(Target(vector_bytes=64, registers=32, threads=2, matrices=(*AMX_TILES, *AVX512_DOTS))),
     "gpu": OpenCLRenderer(target=Target(
         kind="gpu", vector_bytes=16, registers=64, local_max=64, shared_bytes=1 << 14)),
 }  # fmt: skip
@@ -441,17 +444,36 @@ def rendered(made: Subject, target: str, actions: Sequence[str]) -> bool:
 def check(seed: int) -> tuple[Finding | None, tuple[str, ...]]:
     """One kernel with one sequence of actions. Returns what is wrong, and the actions that were accepted."""
     draw = random.Random(seed)
-    made, target = subject(draw), draw.choice(list(TARGETS))
+    made, target = subject(draw), draw.choice([name for name in TARGETS if name != TILED])
     want = result(made, compile_ast(made.ast, TARGETS[target], actions=()).uops)
+    return explored(seed, draw, made, target, want, [""] * draw.randint(1, 12))
+
+
+def explored(
+    seed: int, draw: Draw, made: Subject, target: str, want: list[bytearray], turns: Sequence[str]
+) -> tuple[Finding | None, tuple[str, ...]]:
+    """Tries actions on a kernel.
+
+    Args:
+      seed: of the kernel, for the finding.
+      draw: chooses actions.
+      made: the kernel.
+      target: what it is rendered for.
+      want: the buffers after the run.
+      turns: actions in the order in which they are taken; an empty one is drawn, and taken if the rest may follow.
+
+    Returns:
+      What is wrong, and the actions that were accepted.
+    """
     kernel, taken = stated(lower(made.ast)), list[str]()
-    for _ in range(draw.randint(1, 12)):
-        text = some_action(kernel, draw, TARGETS[target].target.grid)
+    for number, given in enumerate(turns):
+        text = given or some_action(kernel, draw, TARGETS[target].target.grid)
         try:
             action = parse_action(text)
             assert isinstance(action, KernelAction)
             changed = action.on(kernel)
             assert str(action) == text
-            if rendered(made, target, [*taken, text]):
+            if given or rendered(made, target, [*taken, text, *filter(None, turns[number:])]):
                 kernel, taken = changed, [*taken, text]
         except ActionError:
             continue

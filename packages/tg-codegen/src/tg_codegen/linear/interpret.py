@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import cache
 from itertools import product
 
 from tg_dtype import AddrSpace, ConstType, DType, PtrDType, from_bits, to_bits, truncate
@@ -16,6 +17,7 @@ from tg_lazy import Ops
 from tg_shape import Expr, Variable
 
 from ..ir.facts import pointer_base
+from ..ir.matrix import MatrixInstruction
 from ..ir.scalar import scalar_function
 from ..ir.spec import CLOSES, OPENS, POINTERS, REGISTERS
 from ..ir.uop import UOp, UOps
@@ -269,12 +271,11 @@ class _Program:
         instruction = u.arg
         if instruction.threads > 1:
             raise KernelFault(f"{u!r}: {instruction.name} is done by {instruction.threads} threads together")
-        a, b, c = ([fragment.place(n) for n in range(fragment.count)] for fragment in instruction.fragments)
         formats = [
             None if s.dtype.scalar() is dtype else dtype
             for s, dtype in zip(u.src[1:], (instruction.a, instruction.b), strict=True)
         ]
-        products = [[(a.index((m, k)), b.index((k, n))) for k in range(instruction.shape[2])] for m, n in c]
+        products = _products(instruction)
         scalar = u.dtype.scalar()
 
         def step(item: _Item) -> None:
@@ -445,3 +446,11 @@ def _run_group(program: _Program, memory: dict[UOp, _Memory], where: dict[str, i
             return
         if any(barrier != reached[0] for barrier in reached):
             raise KernelFault("the work-items of a group do not all reach the same barrier")
+
+
+@cache
+def _products(instruction: MatrixInstruction) -> list[list[tuple[int, int]]]:
+    """For each element of the sum, the elements of both operands whose products it gets."""
+    a, b = ({fragment.place(n): n for n in range(fragment.count)} for fragment in instruction.fragments[:2])
+    c = instruction.fragments[2]
+    return [[(a[m, k], b[k, n]) for k in range(instruction.shape[2])] for m, n in map(c.place, range(c.count))]
