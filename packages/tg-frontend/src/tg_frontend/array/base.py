@@ -6,6 +6,7 @@ The rest of the core are functions of this; :class:`~tg_frontend.array.Array` bi
 from __future__ import annotations
 
 from typing import TypeVar
+from weakref import ref
 
 from tg_dtype import DType
 from tg_lazy import LazyBuffer, Ops
@@ -19,7 +20,7 @@ from ..autograd.functions import Function, RowSparse, Seen
 from ..autograd.hooks import Hooks
 from ..host import transfer
 from ..host.coerce import to_dtype
-from ..memory.home import Clock, Memory, proxy
+from ..memory.home import Clock, Lineage, Memory, proxy
 from ..memory.realization import Moves, enlist
 from .ingest import ingest, placed, value_of
 from .rows import Rows
@@ -37,7 +38,7 @@ class Base:
     """What a tensor holds, and how functions are applied to it."""
 
     # _home: the memory, once a view shares it or it was written; _place: how a view sees the memory, while _lazy, whose
-    # base is only where the value comes from, does not tell; _cut: no gradient flows to the memory
+    # base is only where the value comes from, does not tell; _cut: where the elements come from, of what was detached
     __slots__ = (
         "__weakref__", "_ctx", "_cut", "_home", "_hooks", "_lazy", "_parameter", "_parts", "_place", "_rows",
         "_transient", "_wants_grad", "grad",
@@ -50,7 +51,7 @@ class Base:
     _ctx: Function | None
     _home: Memory | None
     _place: LazyBuffer | None
-    _cut: bool
+    _cut: Lineage | None
     _transient: bool  # set where a model holds this, but not in its state
     _hooks: Hooks  # set only where somebody asked for it
     _rows: Rows  # set only where the tensor was row-sparse at first
@@ -70,8 +71,7 @@ class Base:
             self._become_complex(made, requires_grad)
             return
         self._lazy = made
-        self.grad = self._ctx = self._home = self._place = None
-        self._cut = False
+        self.grad = self._ctx = self._home = self._place = self._cut = None
         if requires_grad is not None:
             self._check_wish(requires_grad)
         self._wants_grad = requires_grad
@@ -81,8 +81,7 @@ class Base:
     def _wrap(cls, lazy: LazyBuffer, requires_grad: bool | None = False) -> Self:
         self = object.__new__(cls)
         self._lazy, self._wants_grad = lazy, requires_grad
-        self.grad = self._ctx = self._home = self._place = None
-        self._cut = False
+        self.grad = self._ctx = self._home = self._place = self._cut = None
         enlist(self)
         return self
 
@@ -95,8 +94,8 @@ class Base:
         """
         if isinstance(lazy, RowSparse):
             out = object.__new__(cls)
-            out.grad = out._ctx = None
-            out._wants_grad = out._cut = False
+            out.grad = out._ctx = out._cut = None
+            out._wants_grad = False
             out._become_sparse(lazy)
             return out
         out = cls._wrap(lazy)
@@ -172,8 +171,7 @@ class Base:
     def _apply(self, function: Function, *others: Self) -> Self:
         """The result of ``function`` on this tensor and ``others``, recorded if a gradient may be wanted."""
         out: Self = object.__new__(self._results or type(self))
-        out.grad = out._ctx = out._home = out._place = None
-        out._cut = False
+        out.grad = out._ctx = out._home = out._place = out._cut = None
         one = self._lazy if self._home is None else self.lazydata
         mine = self._wants_grad  # which a write with a gradient changes when the newest version is looked at
         parents: tuple[Self, ...]
@@ -261,7 +259,7 @@ class Base:
 
     def _part(self) -> None:
         """Parts this new tensor from those that have the same node."""
-        self._home, self._place = Memory.apart(self._lazy), proxy(self._lazy.shape)
+        self._home, self._place = Memory.apart(self._lazy, ref(self)), proxy(self._lazy.shape)
 
     def _share_with(self, operands: Sequence[LazyBuffer]) -> None:
         """Parts this new result from operands, if it is seen in a node of theirs, and from a smaller node of its own.
@@ -281,7 +279,7 @@ class Base:
                 home = self._home
                 if home is None:
                     lazy = self._lazy
-                    home = Memory.of(lazy)
+                    home = Memory.of(lazy, ref(self))
                     if not home.direct:
                         self._place = proxy(lazy.shape)
                     self._home = home
@@ -335,12 +333,12 @@ class Base:
         with graph_lock:
             st, base = (self._place or self._lazy).st, home.base
             self._lazy, self._place = base.seen(st), None
-        node = home.node
-        if node is not None and not self._cut:
+        node = (self._cut or home).node
+        if node is not None:
             before = object.__new__(type(self))  # of which nothing but the graph is wanted
             before._lazy = LazyBuffer.const(0, self._lazy.dtype, self._lazy.shape, self._lazy.device)
             before.grad = before._home = before._place = None
-            before._ctx, before._wants_grad, before._cut = self._ctx, self._wants_grad, False
+            before._ctx, before._wants_grad, before._cut = self._ctx, self._wants_grad, None
             function = Seen(st)
             function.forward(node.lazydata)
             wish = node._wants_grad  # None where a gradient flows to parameters that leave it open

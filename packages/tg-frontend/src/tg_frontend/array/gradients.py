@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import ref
+
 from tg_lazy import LazyBuffer
 
 from ..autograd.differentiation import (
@@ -17,6 +19,7 @@ from ..autograd.differentiation import (
 )
 from ..autograd.functions import UNRECORDED, Add, Cast
 from ..autograd.hooks import Handle, accumulated, hooks_of
+from ..memory.home import Lineage
 from .base import B
 from .writing import accumulate
 
@@ -189,7 +192,7 @@ def detach(x: B) -> B:
       Tensor([2.])
     """
     out = x._wrap(x.lazydata)
-    out._home, out._place, out._cut = x._memory(), x._place, True
+    out._home, out._place, out._cut = x._memory(), x._place, Lineage(ref(out))
     return out
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from weakref import ref
+
 from tg_dtype import can_safe_cast
 from tg_lazy import LazyBuffer, Ops
 from tg_lazy.graph.lazybuffer import graph_lock
 from tg_lazy.trackers import writes_once
 from tg_shape import ShapeTracker, prod, sint
 
-from ..autograd.differentiation import MODE
-from ..autograd.functions import UNRECORDED, Contiguous, Put, RowSparse
+from ..autograd.differentiation import MODE, Switch
+from ..autograd.functions import UNRECORDED, Became, Contiguous, Put, RowSparse
 from ..autograd.functions.row_sparse import stretched
 from ..autograd.functions.updating import places
 from ..host import transfer
 from ..keywords import ArgumentError
 from ..memory import disk
+from ..memory.home import Clock
 from ..memory.realization import Moves
 from .base import B, Base
 from .casts import cast, to
@@ -25,6 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from ..memory.home import Lineage
 
 
 def assign(x: B, value: Any) -> B:
@@ -61,6 +66,7 @@ def assign(x: B, value: Any) -> B:
         new = stretch(new, x.shape)
     if new.requires_grad and MODE.recording:
         raise RuntimeError("assign: the value requires a gradient, which cannot flow through memory; detach() it")
+    _check_view(x)
     if copied:
         disk.write(x._memory(), x.lazydata, new.lazydata, "assign")
     elif x._ctx is not None and flows(x):
@@ -154,16 +160,17 @@ def _on_host(x: B) -> B:
 def store(x: B, new: B) -> None:
     """Writes elements, of this tensor's shape and dtype, to its memory."""
     _written(x, None, new)
-    node = x._memory().node
+    line = _lineage(x)
+    node = line.node
     if node is not None and node._ctx is UNRECORDED and prod(x.shape) == prod(node.shape):  # nothing is left of it
-        x._memory().node = x._ctx = None
+        line.node = x._ctx = None
 
 
 def _written(x: B, part: ShapeTracker | None, new: B) -> None:
     """:func:`write`, of a tensor that nothing is to be known of any more but what its memory knows."""
     value = new.lazydata
     _ = x.lazydata
-    if x._memory().node is None:
+    if _lineage(x).node is None:
         x._let_go()
     write(x, part, value)
 
@@ -288,7 +295,8 @@ def _moves_on(x: B, value: B, part: ShapeTracker | None) -> bool:
     home = x._memory()
     if st.contiguous and prod(st.shape) == prod(home.root.shape):
         return False
-    return not (flows(x) if home.node is None else home.computed)
+    line = _lineage(x)
+    return not (flows(x) if line.node is None else line.computed)
 
 
 def write_as_data(x: B, value: B, part: ShapeTracker | None = None, whole: bool = False) -> None:
@@ -307,9 +315,9 @@ def write_as_data(x: B, value: B, part: ShapeTracker | None = None, whole: bool 
     else:
         _written(x, None if whole else part, value)
     if lost:
-        home = x._memory()
-        home.node = x._wrap(LazyBuffer.const(0, x.dtype, home.root.shape, x.device), None)
-        home.node._ctx = UNRECORDED
+        node = x._wrap(LazyBuffer.const(0, x.dtype, x._memory().root.shape, x.device), None)
+        node._ctx = UNRECORDED
+        _lineage(x).node = node
 
 
 def brings(value: B) -> bool:
@@ -329,8 +337,10 @@ def take_over(x: B, new: B, part: ShapeTracker | None = None) -> None:
       part: where in memory they differ from the old ones, if not everywhere in this tensor.
 
     Raises:
-      RuntimeError: if this tensor is a leaf that requires a gradient, or a view of one.
+      RuntimeError: if this tensor is a leaf that requires a gradient, or a view of one; or a view that was made in
+        ``no_grad`` of what requires one.
     """
+    _check_view(x)
     if not recorded(x, new, part):
         write_as_data(x, new, part, whole=True)
         return
@@ -339,46 +349,72 @@ def take_over(x: B, new: B, part: ShapeTracker | None = None) -> None:
         root = home.root
         if not writes_once(st):
             raise RuntimeError(_several(x.shape))
-        old = _as_root(x)
-        if old.requires_grad and old._ctx is None:
+        line, whole = _lineage(x), _viewed(x)
+        if line.node is None and whole._wants_grad is True and whole._ctx is None:
             raise RuntimeError(
-                f"a leaf of shape {old.shape} that requires a gradient, or a view of it, is not written in place; "
+                f"a leaf of shape {whole.shape} that requires a gradient, or a view of it, is not written in place; "
                 "do it in Tensor.no_grad(), or compute a new tensor"
             )
+        old = _as_root(x, line, whole)
         if new._ctx is not None and brings(new) and st.contiguous and prod(st.shape) == prod(root.shape):
             made = new if new.shape == root.shape else reshape(new, root.shape)
-            if not made.lazydata.is_whole:
+            if not made.lazydata.is_whole or made.lazydata.base is home.base:
                 made = made._apply(Contiguous(fresh=True))
         else:
             made = old._apply(Put(st), new)
         node = x._wrap(made.lazydata, made._wants_grad)
         node._ctx = made._ctx
-        if home.node is None:
-            home.computed = flows(x)
-        home.node = node
+        if line.node is None:
+            line.computed = flows(x)
+        line.node = node
         home.advance(node._lazy.base)
-        x._cut = False
 
 
-def _as_root(x: B) -> B:
-    """The whole memory as a tensor that computes with it, and knows where it comes from."""
-    home = x._memory()
-    if home.node is not None:
-        return home.node  # type: ignore[no-any-return]
-    tensor = _viewed(x)
-    whole = tensor.shape == home.root.shape
-    root = home.root if home.root.is_whole else home.root.clone()
-    out = x._wrap(root, tensor.requires_grad if whole else False)
-    out._ctx = tensor._ctx if whole else None
+def _check_view(x: B) -> None:
+    """Raises a RuntimeError for a view without a graph of what requires a gradient: what its gradient is, is open."""
+    if MODE.recording and x._home is not None and x._ctx is None and x._wants_grad is False:
+        whole = _viewed(x)
+        if whole._wants_grad is True and _lineage(x).node is None:
+            raise RuntimeError(
+                f"a view of shape {x.shape}, made in Tensor.no_grad(), of what requires a gradient is not written in "
+                "place; make it outside of that, or write in Tensor.no_grad()"
+            )
+
+
+def _lineage(x: B) -> Lineage:
+    """Where the elements of this tensor come from."""
+    return x._cut or x._memory()
+
+
+def _as_root(x: B, line: Lineage, whole: B) -> B:
+    """The whole memory as a tensor that computes with it, and knows where it comes from.
+
+    Args:
+      line: of this tensor.
+      whole: what it is a view of.
+    """
+    home, node = x._memory(), line.node
+    if node is not None and node._lazy.base is home.base:
+        return node  # type: ignore[no-any-return]
+    origin: B | None = node  # written as data since, perhaps through others: the elements are the newest ones
+    if node is None and x._cut is None:
+        st = place_of(whole)
+        origin = whole if st.contiguous and prod(st.shape) == prod(home.root.shape) else None
+    out = x._wrap(home.root if home.root.is_whole else home.root.clone())
+    if origin is not None:
+        out._ctx, out._wants_grad = origin._ctx, origin._wants_grad
     return out
 
 
 def _viewed(x: B) -> B:
     """The tensor of which this one is a view, of a view, and so on; or itself."""
-    home = x._memory()
+    home, line = x._memory(), _lineage(x)
+    whole: B | None = None if line.owner is None else line.owner()
+    if whole is not None and whole._home is home and _lineage(whole) is line:
+        return whole
     while x._ctx is not None and x._ctx.view:
         above: B = x._ctx.parents[0]  # type: ignore[assignment]
-        if above._home is not home:
+        if above._home is not home or _lineage(above) is not line:
             break
         x = above
     return x
@@ -403,12 +439,20 @@ def become(x: B, view: Callable[[B], B], what: str) -> B:
     """
     if x.requires_grad and x._ctx is None and MODE.recording:
         raise RuntimeError(f"{what}: a leaf of shape {x.shape} that requires a gradient stays as it is")
-    x._memory()
+    line = _lineage(x)
     before = x._wrap(x.lazydata, x.requires_grad)
     before._ctx, before._home, before._place, before._cut = x._ctx, x._home, x._place, x._cut
-    after = view(before)
-    x._lazy, x._home, x._place, x._cut = after.lazydata, after._home, after._place, after._cut
-    x._ctx = after._ctx if before._ctx is not None else None
+    with Switch(MODE, "recording", before._ctx is not None):
+        after = view(before)
+        x._lazy, x._home, x._place, x._cut = after.lazydata, after._home, after._place, after._cut
+        if line.owner is not None and line.owner() is x:
+            line.owner = ref(before)
+        x._ctx = None
+        if after._ctx is not None:
+            Clock.now += 1
+            became = Became()
+            x._ctx = after._apply(became)._ctx
+            became.before, became.since = before, Clock.now
     Moves.number += 1
     return x
 

@@ -11,7 +11,7 @@ from tg_lazy import ANOMALY, LazyBuffer, Scope
 from tg_lazy.graph.origin import BACKWARD
 
 from ..memory.home import Clock
-from .functions import UNRECORDED, Function, Grads, RowSparse, Same, Seen, summed
+from .functions import UNRECORDED, Function, Grads, RowSparse, Same, summed
 from .hooks import Registered, called_back
 from .recording import Recorded, recorded
 
@@ -166,15 +166,17 @@ def operands(function: Function) -> Sequence[Node]:
         if parent._home is not None:
             _ = parent.lazydata  # and with it the graph of the newest version
     for parent in parents:
-        if type(parent._ctx) is Seen and parent._ctx.since > stamp:
+        context = parent._ctx
+        if context is not None and context.renewed and context.since > stamp:
             return [_before(parent, stamp) for parent in parents]
     return parents  # type: ignore[no-any-return]
 
 
 def _before(node: Any, stamp: int) -> Any:
-    """A tensor as it was before it was written with a gradient, if that was later than ``stamp``."""
-    while type(node._ctx) is Seen and node._ctx.since > stamp:
+    """A tensor as it was before it was written with a gradient, or became a view, if that was later than ``stamp``."""
+    while node._ctx is not None and node._ctx.renewed and node._ctx.since > stamp:
         node = node._ctx.before
+        _ = node.lazydata  # and with it the graph of the newest version
     return node
 
 

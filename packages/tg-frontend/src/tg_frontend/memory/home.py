@@ -45,7 +45,27 @@ class Clock:
     now = 0
 
 
-class Memory:
+class Lineage:
+    """Where elements come from, for tensors that share memory and through which gradients flow together.
+
+    A tensor and its views have one: their :class:`Memory`. What ``detach`` cuts off them has another one, which it
+    shares with its own views: what is written to it changes the elements of all, and the gradients of these alone.
+
+    Attributes:
+      node: the newest version as a tensor through which a gradient flows, once such a one was written.
+      computed: whether what ``node`` first replaced was computed from what may want a gradient, and was not kept data.
+      owner: refers to the tensor of which the others are views.
+    """
+
+    __slots__ = ("computed", "node", "owner")
+
+    def __init__(self, owner: ref[Any] | None = None) -> None:
+        self.node: Any = None
+        self.computed = False
+        self.owner = owner
+
+
+class Memory(Lineage):
     """What a tensor and its views share.
 
     Attributes:
@@ -54,30 +74,27 @@ class Memory:
       direct: whether ``base`` is this memory, or will be. If not, it is only where the value comes from (a constant,
         another tensor's memory, padded or repeated perhaps), and the first write makes memory of ``root``.
       written: number of the last write; 0 before the first.
-      node: the newest version as a tensor through which a gradient flows, once such a one was written.
-      computed: whether what ``node`` first replaced was computed from what may want a gradient, and was not kept data.
       bits: the memories that see this one in another dtype.
     """
 
-    __slots__ = ("__weakref__", "base", "bits", "computed", "direct", "node", "root", "written")
+    __slots__ = ("__weakref__", "base", "bits", "direct", "root", "written")
 
-    def __init__(self, root: LazyBuffer, direct: bool) -> None:
+    def __init__(self, root: LazyBuffer, direct: bool, owner: ref[Any] | None = None) -> None:
+        super().__init__(owner)
         self.root, self.direct, self.written = root, direct, 0
         self.base: LazyBuffer = root.srcs[0] if root.op is _VIEW else root
-        self.node: Any = None
-        self.computed = False
         self.bits: list[ref[Bits]] | None = None
 
     @classmethod
-    def of(cls, lazy: LazyBuffer) -> Memory:
+    def of(cls, lazy: LazyBuffer, owner: ref[Any] | None = None) -> Memory:
         """The memory of a tensor that is no view."""
-        return cls(lazy, lazy.op is not _VIEW or lazy.srcs[0].op in MEMORY or lazy.is_whole)
+        return cls(lazy, lazy.op is not _VIEW or lazy.srcs[0].op in MEMORY or lazy.is_whole, owner)
 
     @classmethod
-    def apart(cls, lazy: LazyBuffer) -> Memory:
+    def apart(cls, lazy: LazyBuffer, owner: ref[Any]) -> Memory:
         """Memory of its own for a value whose node is that of another tensor: it is made when either is written."""
         base = lazy.base
-        self = cls(lazy, False)
+        self = cls(lazy, False, owner)
         if base.op not in LEAVES:
             with graph_lock:
                 owner = base if base.storage is None else base.storage.root

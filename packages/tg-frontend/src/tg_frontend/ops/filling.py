@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import ref
+
 from tg_dtype import dtypes
 
 from ..array import arithmetic, writing
@@ -9,6 +11,7 @@ from ..array.array import A, Array
 from ..array.axes import iota
 from ..array.movement import stretch
 from ..array.shapes import args_to_tuple, broadcast_shape
+from ..memory.home import Lineage
 from .creation import full_like
 
 TYPE_CHECKING = False
@@ -88,7 +91,7 @@ def detach_(x: A) -> A:
       >>> y.detach_().requires_grad
       False
     """
-    x._ctx, x._wants_grad, x._cut = None, False, True
+    x._ctx, x._wants_grad, x._cut = None, False, Lineage(ref(x))
     return x
 
 

@@ -154,6 +154,8 @@ class _Outside:
         homes = {id(tensor._home): tensor._home for tensor in there if tensor._home is not None}
         parts = ("root", "base", "direct", "written", "node")
         self._homes = [(home, {name: getattr(home, name) for name in parts}) for home in homes.values()]
+        lines = {id(tensor._cut): tensor._cut for tensor in there if tensor._cut is not None}
+        self._lines = [(line, {"node": line.node}) for line in lines.values()]
 
     def restore(self, batch: Batch) -> tuple[sint, ...] | None:
         """Undoes writes of what depends on single values; gives the shape of a tensor that was written, if one was."""
@@ -166,7 +168,7 @@ class _Outside:
                 shape = tensor.shape
         if shape is not None:
             with graph_lock:
-                for thing, state in (*self._homes, *self._states):
+                for thing, state in (*self._homes, *self._lines, *self._states):
                     for name, value in state.items():
                         setattr(thing, name, value)
                 for _, lazy in self._values:

@@ -16,7 +16,7 @@ from .division import FloorDiv, Fmod, Remainder
 from .elementary import SLOPES, Elementary
 from .lookup import Chosen, Take, TakeAlong
 from .memory import UNRECORDED, Cast, Contiguous, ContiguousBackward, Copy, Same
-from .movement import Cat, Expand, Flip, Pad, Part, Permute, Put, Reshape, Seen, Shrink, Stride
+from .movement import Became, Cat, Expand, Flip, Pad, Part, Permute, Put, Reshape, Seen, Shrink, Stride
 from .reduction import Max, Prod, Sum
 from .row_sparse import Lookup, RowSparse, row_dtype, summed
 from .running import RunningProduct
@@ -29,6 +29,7 @@ __all__ = [
     "Abs",
     "Add",
     "Atan2",
+    "Became",
     "Cast",
     "Cat",
     "Chosen",

@@ -91,6 +91,7 @@ class Function:
       learnt: whether it depends on a parameter of a layer that leaves open whether it requires a gradient.
       stamp: number of the last write to any memory when it was applied, to notice if an operand was written to since.
       view: whether the result shares the operand's memory.
+      renewed: whether functions applied to the result before write ``since`` refer to another tensor, ``before``.
       lasting: whether the operands stay known when the result is read or used, though no gradient is required.
     """
 
@@ -98,6 +99,7 @@ class Function:
 
     view: ClassVar[bool] = False
     lasting: ClassVar[bool] = False
+    renewed: ClassVar[bool] = False
 
     parents: tuple[object, ...]
     needs: tuple[bool, ...]

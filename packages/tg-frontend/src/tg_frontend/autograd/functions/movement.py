@@ -143,7 +143,7 @@ class Part(Function):
     def backward(self, grad: LazyBuffer) -> Grads:
         view = self.st.views[0]
         repeated = tuple(a for a, (dim, step) in enumerate(zip(view.shape, view.strides, strict=True))
-                         if step == 0 and dim != 1)  # fmt: skip
+                         if step == 0 and dim != 1 and dim != 0)  # fmt: skip
         once = self.st.shrink(tuple((0, 1 if a in repeated else dim) for a, dim in enumerate(view.shape)))
         return (put(splat_of(grad, self.shape), once, total(grad, repeated)),)
 
@@ -160,6 +160,7 @@ class Seen(Part):
 
     view = True
     lasting = True
+    renewed = True
     before: Any
     since: int
 
@@ -178,6 +179,29 @@ class Put(Function):
     def backward(self, grad: LazyBuffer) -> Grads:
         inside = part_of(grad, self.st)
         return put(grad, self.st, splat(inside, 0)) if self.needs[0] else None, inside if self.needs[1] else None
+
+
+class Became(Function):
+    """The operand, which is a view of what the result was before it became that in place.
+
+    Attributes:
+      before: as in :class:`Seen`.
+      since: likewise.
+    """
+
+    __slots__ = ("before", "since")
+
+    view = True
+    lasting = True
+    renewed = True
+    before: Any
+    since: int
+
+    def forward(self, x: LazyBuffer) -> LazyBuffer:
+        return x
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        return (grad,)
 
 
 def put(whole: LazyBuffer, st: ShapeTracker, part: LazyBuffer) -> LazyBuffer:
