@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from bisect import bisect_left, insort
-from collections import deque
 
 from ..device.allocator import BufferOptions
 from ..host.libc import libc
-from ..host.locks import fork_safe_lock
+from .gaps import Gap, Gaps
 from .host import ALIGNMENT, HostAllocator, HostMemory
 
 _MADV_REMOVE = 9
 _LARGE = 1 << 20
 
 
-class Arena:
+class Arena(Gaps):
     """Blocks of a mapping: the first gap that is large enough is taken.
 
     Args:
@@ -36,18 +34,9 @@ class Arena:
     """
 
     def __init__(self, memory: mmap.mmap) -> None:
+        super().__init__(len(memory))
         self.memory = memory
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-        self._gaps = [(0, len(memory))]  # offset, size
-        self._returned: deque[tuple[int, int]] = deque()
-        self._lock = fork_safe_lock()
-
-    @property
-    def gaps(self) -> list[tuple[int, int]]:
-        """Offsets and sizes of what is free, in order; no two of them touch."""
-        with self._lock:
-            self._sort_in()
-            return list(self._gaps)
 
     def allocate(self, nbytes: int) -> HostMemory:
         """A block, given back when it is forgotten.
@@ -56,33 +45,18 @@ class Arena:
           MemoryError: if no gap is large enough.
         """
         size = max(-(-nbytes // ALIGNMENT) * ALIGNMENT, ALIGNMENT)
-        with self._lock:
-            self._sort_in()
-            for number, (offset, found) in enumerate(self._gaps):
-                if found >= size:
-                    self._gaps[number : number + 1] = [(offset + size, found - size)] if found > size else []
-                    return HostMemory(self.address + offset, nbytes, _Piece(self, offset, size))
-        raise MemoryError(f"no {size} bytes in one piece are left of {len(self.memory)} that are shared")
+        offset = self.take(size)
+        if offset is None:
+            raise MemoryError(f"no {size} bytes in one piece are left of {len(self.memory)} that are shared")
+        return HostMemory(self.address + offset, nbytes, _Piece(self, offset, size))
 
-    def give_back(self, offset: int, size: int) -> None:
-        """Takes a block back; the garbage collector may come here in the middle of an allocation."""
+    def _freed(self, part: Gap, gap: Gap) -> None:
+        """Gives the system the pages of a large block back."""
+        offset, size = part
         if size >= _LARGE:
             page = mmap.PAGESIZE
             first, end = -(-offset // page) * page, (offset + size) // page * page
             libc().madvise(self.address + first, end - first, _MADV_REMOVE)  # a hint: it may fail
-        self._returned.append((offset, size))
-
-    def _sort_in(self) -> None:
-        """Puts what was taken back among the gaps."""
-        while self._returned:
-            offset, size = self._returned.popleft()
-            at = bisect_left(self._gaps, (offset, 0))
-            if at < len(self._gaps) and self._gaps[at][0] == offset + size:
-                size += self._gaps.pop(at)[1]
-            if at and sum(self._gaps[at - 1]) == offset:
-                before = self._gaps.pop(at - 1)
-                offset, size = before[0], before[1] + size
-            insort(self._gaps, (offset, size))
 
 
 class _Piece:

@@ -14,14 +14,13 @@ from tg_lazy import ContextVar
 
 from ..device.allocator import DEFAULT_OPTIONS, Allocator, BufferOptions, LRUAllocator
 from ..host.libc import libc
+from .huge_pages import HUGE_BYTES, LEAST_BYTES, Region, ask_for_huge_pages, huge_pages
 from .mapped import MappedMemory
 
 # a debugging aid: a kernel that reads or writes outside of a buffer is stopped by the processor
 GUARD: ContextVar[int] = ContextVar("CPU_GUARD", 0)
 
 ALIGNMENT = 64
-_HUGE = 2 << 20
-_MADV_HUGEPAGE = 14
 _GONE = "freed, or handed to another object"
 _KEPT = "in an allocator's cache"
 
@@ -33,12 +32,13 @@ class HostMemory(MappedMemory):
       address: where it begins.
       nbytes: its size.
       owner: what keeps the memory alive; the block frees it itself if this is None.
+      region: the huge pages that it is a part of, which then take it back; None: ``malloc`` gave it.
     """
 
-    __slots__ = ("owner",)
+    __slots__ = ("owner", "region")
 
-    def __init__(self, address: int, nbytes: int, owner: object | None) -> None:
-        self.address, self.nbytes, self.owner = address, nbytes, owner
+    def __init__(self, address: int, nbytes: int, owner: object | None, region: Region | None = None) -> None:
+        self.address, self.nbytes, self.region, self.owner = address, nbytes, region, owner
         self._exports = ()
 
     @classmethod
@@ -48,13 +48,17 @@ class HostMemory(MappedMemory):
         Raises:
           MemoryError: if the system has no such block.
         """
+        large = nbytes >= 2 * HUGE_BYTES
+        if LEAST_BYTES <= nbytes and not large and (pages := huge_pages()) is not None:
+            place = pages.allocate(nbytes)
+            if place is not None:
+                return cls(place[0], nbytes, None, place[1])
         found = ctypes.c_void_p()
-        large = nbytes >= 2 * _HUGE
-        if libc().posix_memalign(ctypes.byref(found), _HUGE if large else ALIGNMENT, max(nbytes, 1)) != 0:
+        if libc().posix_memalign(ctypes.byref(found), HUGE_BYTES if large else ALIGNMENT, max(nbytes, 1)) != 0:
             raise MemoryError(f"the system refuses {nbytes} bytes")
         assert found.value is not None
         if large:
-            libc().madvise(found.value, nbytes // _HUGE * _HUGE, _MADV_HUGEPAGE)  # a hint: it may fail
+            ask_for_huge_pages(found.value, nbytes)
         return cls(found.value, nbytes, None)
 
     @classmethod
@@ -82,7 +86,9 @@ class HostMemory(MappedMemory):
         """The whole block that it belongs to."""
         return self.owner if isinstance(self.owner, HostMemory) else self
 
-    def __del__(self, libc: Callable[[], ctypes.CDLL] = libc) -> None:
+    def __del__(
+        self, libc: Callable[[], ctypes.CDLL] = libc, finalizing: Callable[[], bool] = sys.is_finalizing
+    ) -> None:
         # bound as a default because the module's names are gone when the interpreter ends
         try:
             mine = self.owner is None
@@ -90,7 +96,10 @@ class HostMemory(MappedMemory):
             return
         if mine:
             self.owner = _GONE
-            libc().free(self.address)
+            if self.region is None:
+                libc().free(self.address)
+            elif not finalizing():
+                self.region.free(self.address, self.nbytes)
 
     def __repr__(self) -> str:
         return f"<HostMemory {self.nbytes} bytes at {self.address:#x}>"
@@ -154,14 +163,14 @@ class HostAllocator(LRUAllocator[HostMemory]):
             return None
         if is_finalized(opaque):  # by the collector, which does so once: the memory wants another object
             opaque.owner = _GONE
-            opaque = HostMemory(opaque.address, opaque.nbytes, None)
+            opaque = HostMemory(opaque.address, opaque.nbytes, None, opaque.region)
         opaque.owner = _KEPT
         return opaque
 
     def revive(self, opaque: HostMemory) -> HostMemory:
         """The block, which frees its memory itself again."""
         if is_finalized(opaque):
-            return HostMemory(opaque.address, opaque.nbytes, None)
+            return HostMemory(opaque.address, opaque.nbytes, None, opaque.region)
         opaque.owner = None
         return opaque
 
