@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -124,6 +125,23 @@ def test_a_state_goes_on_where_it_was(name: str) -> None:
     second.load_state_dict({key: tensor.clone() for key, tensor in saved.items()})
     other.assign(w.detach().clone())
     np.testing.assert_array_equal(stepped(first, w, False).numpy(), stepped(second, other, False).numpy())
+
+
+EVERY = sorted(
+    name for name, kind in vars(nn.optim).items()
+    if isinstance(kind, type) and issubclass(kind, nn.optim.Optimizer) and "lr" in inspect.signature(kind).parameters
+    and name not in ("LBFGS", "Optimizer", "SparseAdam")
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("name", EVERY)
+def test_the_first_step_has_the_rate_that_is_set_then(name: str, recorded: bool) -> None:
+    """As a schedule sets it, which begins with another rate than that of the optimiser."""
+    w, other = Tensor(START, requires_grad=True), Tensor(START, requires_grad=True)
+    first, second = (getattr(nn.optim, name)([x], lr=lr) for x, lr in ((w, 0.0625), (other, 0.5)))
+    second.param_groups[0]["lr"] = 0.0625
+    np.testing.assert_array_equal(stepped(first, w, recorded).numpy(), stepped(second, other, recorded).numpy())
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -90,6 +90,16 @@ def test_steps(name: str, options: dict[str, Any], groups: bool) -> None:
                 np.testing.assert_allclose(value.numpy(), np.asarray(want), rtol=2e-5, atol=2e-6, err_msg=key)
 
 
+@pytest.mark.parametrize(("name", "options"), CASES, ids=lambda value: value if isinstance(value, str) else "")
+def test_rates_that_change_before_every_step(name: str, options: dict[str, Any]) -> None:
+    params, grads = _data(len(name) + len(options))
+    theirs, ours, a, b = _pair(name, params, options)
+    for rate, every in zip(np.random.default_rng(len(name)).uniform(0.001, 0.05, len(grads)), grads, strict=True):
+        a.param_groups[0]["lr"] = b.param_groups[0]["lr"] = float(rate)
+        _step(theirs, ours, a, b, every)
+        _same(theirs, ours)
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam", "NAdam", "ASGD"])
 def test_parameters_without_a_gradient_do_not_count_the_step(name: str) -> None:
     options: dict[str, Any] = {"momentum": 0.9, "dampening": 0.5} if name == "SGD" else {}

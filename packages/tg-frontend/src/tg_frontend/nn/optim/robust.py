@@ -57,10 +57,8 @@ class Rprop(Elementwise):
             raise ValueError(f"Rprop: etas is {etas}; one number between 0 and 1, and one above 1 are wanted")
         super().__init__(params, lr, etas=tuple(etas), step_sizes=tuple(step_sizes), maximize=maximize)
 
-    def _begin(self, param: Tensor, group: Group) -> State:
-        kept = super()._begin(param, group)
-        kept["step_size"].assign(kept["step_size"].full_like(group["lr"]))
-        return kept
+    def _common(self, group: Group, old: State, new: State, kind: DType) -> dict[str, Any]:
+        return {"first": (old["step"] == 0).contiguous()}
 
     def _moved(
         self, x: Tensor, g: Tensor, group: Group, state: State, numbers: dict[str, Any]
@@ -68,7 +66,8 @@ class Rprop(Elementwise):
         (shrink, grow), (least, most) = group["etas"], group["step_sizes"]
         turn = g * state["prev"]
         factor = (turn > 0).where(grow, (turn < 0).where(shrink, 1.0))
-        size = (state["step_size"] * factor).clip(least, most)
+        before = numbers["first"].where(numbers["lr"], state["step_size"])
+        size = (before * factor).clip(least, most)
         g = (turn < 0).where(0.0, g)
         return x - g.sign() * size, {"prev": g, "step_size": size}
 
@@ -113,7 +112,7 @@ class ASGD(Elementwise):
         super().__init__(params, lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, maximize=maximize)
 
     def _first(self, group: Group) -> dict[str, float]:
-        return {"step": 0.0, "eta": group["lr"], "mu": 1.0}
+        return {"step": 0.0, "eta": 0.0, "mu": 1.0}
 
     def _counted(self, group: Group, old: State) -> State:
         step, lr = old["step"] + 1, group.number("lr", old["step"].dtype)
@@ -121,7 +120,8 @@ class ASGD(Elementwise):
         return {"step": step, "eta": eta, "mu": 1 / (step - group["t0"]).maximum(1)}
 
     def _common(self, group: Group, old: State, new: State, kind: DType) -> dict[str, Any]:
-        return {"eta": old["eta"].contiguous(), "mu": old["mu"].contiguous()}
+        eta = (old["step"] == 0).where(group.number("lr", kind), old["eta"])
+        return {"eta": eta.contiguous(), "mu": old["mu"].contiguous()}
 
     def _moved(
         self, x: Tensor, g: Tensor, group: Group, state: State, numbers: dict[str, Any]
