@@ -41,3 +41,14 @@ print((time.process_time() - start) / yard)
 def test_import_leaves_heavy_modules_alone(tmp_path: Path) -> None:
     program = f"import tinytg, sys; print(*[name for name in {HEAVY!r} if name in sys.modules])"
     assert in_a_new_process(program, tmp_path) == ""
+
+
+def test_what_is_imported_late_is_there_for_whoever_does_not_name_it(tmp_path: Path) -> None:
+    """numpy and programs for any library of arrays ask a tensor, not the module."""
+    for package, asked in (
+        ("tinytg", "x.__array_namespace__().sum(x).backward()"),
+        ("tinytg", "import numpy; numpy.sum(x).backward()"),
+        ("tg_frontend", "import numpy; numpy.concatenate([x, numpy.ones(2)]).sum().backward()"),
+    ):
+        program = f"from {package} import Tensor; x = Tensor([1.0, 2.0], requires_grad=True); {asked}; print(x.grad)"
+        assert in_a_new_process(program, tmp_path) == "Tensor([1., 1.])", asked

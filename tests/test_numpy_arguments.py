@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import operator
@@ -56,6 +57,22 @@ def test_numbers_of_numpy_are_numbers(name: str) -> None:
         found = CALLS[name](integer, number)
         assert found.shape == wanted.shape
         np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+
+
+@pytest.mark.parametrize("kind", ["longdouble", "clongdouble", "datetime64", "str_", "object_"])
+def test_what_python_has_no_number_for_is_refused_or_taken(kind: str) -> None:
+    """Arguments are tried again with Python's numbers for numpy's: not for ever with one that stands for itself."""
+    number = np.array(1).astype("M8[s]" if kind == "datetime64" else getattr(np, kind))
+    calls = [*CALLS.values(), *(lambda _, f, op=op: op(Tensor(X), f(2)) for op in (*OPERATORS, Tensor.pow, Tensor.eq))]
+    for given in (number, number[()]):
+        for call in calls:
+            for parts in ((lambda _: given, float), (int, lambda _: given)):  # noqa: B023
+                with contextlib.suppress(TypeError, ValueError, IndexError):
+                    call(*parts)
+    if kind.endswith("longdouble") and np.dtype(kind).itemsize > np.dtype(complex).itemsize // 2:
+        for made in (Tensor, lambda v: Tensor([1.0]) + v, lambda v: Tensor([True]).where(v, 1.0)):
+            with pytest.raises(TypeError, match=f"no numpy counterpart of '{np.dtype(kind).name}'"):
+                made(number[()])
 
 
 OPERATORS = (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,

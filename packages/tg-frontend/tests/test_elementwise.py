@@ -278,6 +278,31 @@ def test_where_clip_lerp_and_the_rest(backend: str) -> None:
     assert inf.isclose(inf).tolist() == [True, False] and inf.isclose(inf, equal_nan=True).tolist() == [True, True]
 
 
+@pytest.mark.parametrize("name", ["uint8", "int8", "int64"])
+def test_limits_of_integers_are_taken_one_after_the_other(name: str) -> None:
+    """Refused is a result that the dtype has not, not a limit."""
+    dtype = getattr(dtypes, name)
+    least, most = int(dtype.min), int(dtype.max)
+    elements = [least, 0, 3, most]
+    bounds = [None, least - 2, least, 2, 5, most, most + 1, most + 40]
+    for low in bounds:
+        for high in bounds:
+            if low is None and high is None:
+                continue
+            want = [x if low is None else max(x, low) for x in elements]
+            want = [x if high is None else min(x, high) for x in want]
+            for t, expected in ((Tensor(elements, dtype=dtype), want), (Tensor(3, dtype=dtype), want[2])):
+                numbers = np.array(expected, dtype=object).reshape(-1)
+                if all(least <= x <= most for x in numbers):
+                    assert t.clip(low, high).tolist() == expected, (low, high)
+                    assert t.clip(low, high).dtype is dtype
+                elif not any(least <= x <= most for x in numbers):
+                    with pytest.raises(OverflowError, match=r"Tensor\.clip: -?\d+ is no"):
+                        t.clip(low, high)
+    wide = Tensor([1, 250], dtype="uint8").clip(300, 400.5)
+    assert wide.tolist() == [300.0, 300.0]  # a limit that is a float: so are the elements
+
+
 def test_arrays_as_operands() -> None:
     array = np.array([1.0, 2.0], np.float32)
     same(Tensor([3.0, 4.0]) + array, [4.0, 6.0])

@@ -419,6 +419,17 @@ def test_repetition() -> None:
     assert logits[0] == 4.0
 
 
+@pytest.mark.filterwarnings("error")
+def test_repetition_at_the_ends_of_the_floats() -> None:
+    most = np.finfo(np.float32).max
+    ruled_out = np.array([-np.inf, -most, -np.inf], np.float32)
+    for temperature in (0.0, 1.0):
+        sampler = Sampler(temperature=temperature, repetition_penalty=3.0, seed=1)
+        assert {sampler.choose(ruled_out, [1]) for _ in range(20)} == {1}
+        sampler = Sampler(temperature=temperature, repetition_penalty=0.25, seed=1)
+        assert {sampler.choose(np.array([most, np.inf], np.float32), [0]) for _ in range(20)} == {1}
+
+
 def test_sampling_refuses() -> None:
     for options in ({"temperature": -1.0}, {"top_p": 0.0}, {"min_p": 2.0}, {"top_k": -1}, {"seed": -1},
                     {"repetition_penalty": 0.0}, {"temperature": float("nan")}):  # fmt: skip
@@ -427,3 +438,6 @@ def test_sampling_refuses() -> None:
     for logits in ([1.0, float("nan")], [-np.inf, -np.inf]):
         with pytest.raises(ValueError, match="the greatest of 2 logits is"):
             Sampler().choose(np.array(logits, np.float32))
+    for token in (-1, 3):
+        with pytest.raises(ValueError, match=f"Sampler: before has token {token}, of a vocabulary of 3"):
+            Sampler(repetition_penalty=2.0).choose(np.ones(3, np.float32), [0, token, 2])

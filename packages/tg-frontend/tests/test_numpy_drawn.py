@@ -27,6 +27,11 @@ EXACT = frozenset(
 """Functions whose integers may be those at the ends of their dtypes: no float is rounded on the way."""
 DIVIDING = ("divmod", "floor_divide", "fmod", "remainder")
 """Functions of which integers divided by 0 are 0 in numpy, with a warning, and something documented here."""
+BESIDE: list[Any] = [
+    True, 3, 2.5, 1.5 + 0.5j, np.float64(0.5), np.complex64(1 + 2j), np.array([2], object), np.array([3], "m8[s]"),
+    np.array([0.5], np.longdouble),
+]  # fmt: skip
+"""What stands beside arrays: Python's numbers and numpy's, and arrays of which there are no tensors."""
 DIGITS = {"float16": 4e-3, "float32": 3e-4, "complex64": 3e-4}
 """How much two results may differ, as a part of the greatest element; 1e-9 where both have more digits."""
 
@@ -165,6 +170,31 @@ def test_results_written_to_tensors(name: str) -> None:
             found = ufunc(*given, out=outs)
             assert all(map(operator.is_, found if isinstance(found, tuple) else (found,), outs))
             check(outs, several, f"{name} of {[x.dtype for x in args]}")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
+@pytest.mark.parametrize("name", [name for name in UFUNCS if getattr(NP, name).nin == 2])
+def test_what_stands_beside_a_tensor(name: str) -> None:
+    rng, ufunc = np.random.default_rng(UFUNCS.index(name)), getattr(NP, name)
+    for other in BESIDE:
+        x = drawn(rng, (3,), str(rng.choice(KINDS)))
+        x = np.where(np.isfinite(x) & (x != 0), x, x.dtype.type(1))  # of others complex numbers have several limits
+        for flipped in (False, True):
+            args = [other, x] if flipped else [x, other]
+            try:
+                wanted = ufunc(*args)
+            except (TypeError, ValueError, OverflowError, AttributeError):
+                continue
+            what = f"{name}({args[0]!r}, {args[1]!r})"
+            try:
+                found = ufunc(*(_tensor(part) if part is x else part for part in args))
+            except Exception as error:
+                raise AssertionError(what) from error
+            if ufunc.nout == 1 and np.asarray(wanted).dtype.char in "OmgG":
+                assert not isinstance(found, Tensor), what
+                np.testing.assert_array_equal(found, wanted, err_msg=what)
+            elif np.asarray(wanted).dtype.char not in "OmgG":
+                check(found, wanted, what)
 
 
 REDUCTIONS = """sum prod max min mean std var any all argmax argmin median ptp nansum nanmax nanmin nanmean nanstd

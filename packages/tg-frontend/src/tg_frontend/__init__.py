@@ -8,6 +8,7 @@ with Uncollected():  # what is imported stays, and the collector would look thro
     from . import fft, linalg, nn, signal, special
     from .array.printing import set_printoptions
     from .autograd.anomaly import detect_anomaly, set_detect_anomaly
+    from .interchange.namespace import LATER
     from .jit.call import JitError
     from .jit.steps import JIT
     from .jit.tinyjit import TinyJit
@@ -73,3 +74,6 @@ def __getattr__(name: str) -> ModuleType:
     from importlib import import_module
 
     return import_module(f".{name}", __name__)
+
+
+LATER.append(lambda: __getattr__("array_api"))

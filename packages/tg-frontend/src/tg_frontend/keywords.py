@@ -247,7 +247,7 @@ def without_numpy(value: Any, depth: int = _NESTED) -> Any:
         parts = [without_numpy(part, inside) for part in value] if depth else value
         return kind(parts) if any(a is not b for a, b in zip(parts, value, strict=True)) else value
     if kind.__module__ == "numpy" and getattr(value, "shape", None) == () and value.dtype.kind in "biufc":
-        return value.item()
+        return value if value.dtype.char in "gG" else value.item()  # of a long double that is a long double
     return value
 
 

@@ -37,6 +37,24 @@ def tensors_of(value: Any) -> Iterator[Any]:
             yield from tensors_of(part)
 
 
+def has_no_tensor(value: Any) -> bool:
+    """Whether there is an array among arguments that no tensor can be made of: text, dates, objects, long doubles."""
+    if type(value) in (list, tuple):
+        return any(map(has_no_tensor, value))
+    if type(value) is dict:
+        return any(map(has_no_tensor, value.values()))
+    return transfer.is_array(value) and not _is_of_numbers(value)
+
+
+def _is_of_numbers(array: Any) -> bool:
+    """Whether a dtype here is that of an array."""
+    try:
+        interop.from_numpy_name(array.dtype.name)
+    except TypeError:
+        return False
+    return True
+
+
 def on_host(name: str, function: Callable[..., Any], args: Any, kwargs: Any, written: Any, beside: Any) -> Any:
     """What a function of numpy gives for the elements of tensors.
 
@@ -184,11 +202,7 @@ class _Call:
         for x, array in self._targets.values():
             if value is array:
                 return x
-        if not transfer.is_array(value) or any(value is array for array in self._given):
+        if not transfer.is_array(value) or any(value is array for array in self._given) or not _is_of_numbers(value):
             return value
-        try:
-            interop.from_numpy_name(value.dtype.name)
-        except TypeError:
-            return value  # text, dates, objects
         device = disk.HOST if transfer.runs_nothing(beside.device) else beside.device
         return type(beside)(value, device=device)

@@ -16,7 +16,7 @@ from ..host.coerce import to_dtype
 from ..host.transfer import number_of
 from .base import Base
 from .lending import wants_gradient
-from .numpy_calls import check_flow, check_written, on_host, tensors_of
+from .numpy_calls import check_flow, check_written, has_no_tensor, on_host, tensors_of
 from .operands import check_range, weak_dtype
 
 TYPE_CHECKING = False
@@ -95,6 +95,8 @@ def _call(name: str, inputs: list[Any]) -> Any:
     """The result of a function by the method of its name; NotImplemented where there is none."""
     kinds = {x.dtype.kind for x in inputs if isinstance(x, Base)}
     met = kinds | {type(x).__name__ for x in inputs if not isinstance(x, Base)}
+    if any(isinstance(x, complex) for x in inputs):
+        kinds.add("complex")
     if not kinds.issubset(_KINDS.get(name, kinds)) or met.isdisjoint(_ONE_OF.get(name, met)):
         return NotImplemented
     known = _OPERATORS.get(name)
@@ -169,7 +171,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
     outs = kwargs.get("out", ())
     tensors = list(tensors_of([inputs, outs]))
     if not (outs and any(map(wants_gradient, tensors))) and any(isinstance(x, Base) for x in inputs):
-        found = _known(name, method, inputs, kwargs)
+        found = NotImplemented if has_no_tensor(inputs) else _known(name, method, inputs, kwargs)
         if found is not NotImplemented:
             _check_range(inputs, found, name)
         if found is not NotImplemented and not outs:

@@ -10,7 +10,7 @@ import inspect
 import sys
 
 from .. import fft, linalg
-from ..array.numpy_calls import check_flow, tensors_of
+from ..array.numpy_calls import check_flow, has_no_tensor, tensors_of
 from ..host import transfer
 from ..tensor import Tensor
 
@@ -261,7 +261,7 @@ def numpy_function(name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         return NotImplemented
     if asked.keys() & {"where", "initial"}:
         known = _COUNTED.get(name)
-    if known is None or "out" in asked:
+    if known is None or "out" in asked or has_no_tensor([args, asked]):
         return NotImplemented
     first = next(tensors_of([args, asked]), None)
     if first is None:  # of ``like``

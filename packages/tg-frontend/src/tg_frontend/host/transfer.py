@@ -39,14 +39,16 @@ def is_array(data: object) -> bool:
 
 
 def number_of(data: Any) -> Any:
-    """Python's number for numpy's, and for an array of no axes; all else as it is.
+    """Python's number for numpy's, and for an array of no axes; all else as it is, long doubles too.
 
     Example:
       >>> import numpy as np
       >>> number_of(np.int64(2)), number_of(np.array(0.5, np.float32)), number_of([1])
       (2, 0.5, [1])
     """
-    return data.item() if is_array(data) and data.shape == () and data.dtype.kind in "biufc" else data
+    if not is_array(data) or data.shape != () or data.dtype.kind not in "biufc" or data.dtype.char in "gG":
+        return data
+    return data.item()
 
 
 def is_addressable(device: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 
 from ..array.array import A
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 _PROVIDED: dict[str, str] = {}
 HANDLERS: list[Callable[[str, Any, dict[str, Any]], Any]] = []
 """What computes a function of numpy with tensors, given its name, or NotImplemented."""
+LATER: list[Callable[[], object]] = []
+"""What imports the modules that provide and compute, on their first use."""
 _OLDER = ("2021.12", "2022.12", "2023.12")
 """Versions of the standard whose functions are all in the one that is provided."""
 
@@ -23,6 +26,13 @@ _OLDER = ("2021.12", "2022.12", "2023.12")
 def provide(version: str, module: str) -> None:
     """Names the module that has the functions of a version of the standard."""
     _PROVIDED[version] = module
+
+
+def _import() -> None:
+    """Sees to it that there is what provides and computes; a thread that comes meanwhile waits for the import."""
+    if not HANDLERS:
+        for load in LATER:
+            load()
 
 
 def __array_namespace__(x: A, /, *, api_version: str | None = None) -> ModuleType:
@@ -34,6 +44,7 @@ def __array_namespace__(x: A, /, *, api_version: str | None = None) -> ModuleTyp
     Raises:
       ValueError: if there is no such version.
     """
+    _import()
     newest = max(_PROVIDED)
     if api_version is not None and api_version not in (*_PROVIDED, *_OLDER):
         raise ValueError(f"__array_namespace__: version {api_version!r} of the standard is not there; {newest} is")
@@ -47,6 +58,18 @@ WRITERS = {
 """Functions of numpy that write into their first argument: its name, and place and name of what they write."""
 
 
+def _given_out(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """What a function of numpy is to write its result to, by name or by position; None if nothing."""
+    if "out" in kwargs:
+        return kwargs["out"]
+    try:
+        names = list(inspect.signature(function).parameters)
+    except ValueError:  # older versions do not tell that of functions in C
+        return None
+    place = names.index("out") if "out" in names else len(args)
+    return args[place] if place < len(args) else None
+
+
 def __array_function__(x: A, func: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """For numpy: ``np.mean(tensor)`` is a tensor, and ``np.put(tensor, …)`` writes into it.
 
@@ -58,6 +81,7 @@ def __array_function__(x: A, func: Any, types: Any, args: Any, kwargs: dict[str,
       TypeError: if a function would write into a tensor that is neither ``out`` nor the first argument of ``np.put``,
         ``np.place``, ``np.putmask``, ``np.put_along_axis``, ``np.copyto`` or ``np.fill_diagonal``.
     """
+    _import()
     for handler in HANDLERS:
         found = handler(f"{func.__module__}.{func.__name__}", args, kwargs)
         if found is not NotImplemented:
@@ -67,5 +91,5 @@ def __array_function__(x: A, func: Any, types: Any, args: Any, kwargs: dict[str,
         written = args[0] if args else kwargs.get(first)
         check_written(func.__name__, written, args[place] if place < len(args) else kwargs.get(name))
     else:
-        written = kwargs.get("out")
+        written = _given_out(func, args, kwargs)
     return on_host(func.__name__, func, args, kwargs, written, x)

@@ -79,7 +79,7 @@ class Sampler:
           before: the tokens so far, for the penalty.
 
         Raises:
-          ValueError: if a logit is NaN, or all are -inf.
+          ValueError: if a logit is NaN, or all are -inf; with a penalty, if one of ``before`` is not in the vocabulary.
 
         Example:
           >>> import numpy as np
@@ -94,10 +94,12 @@ class Sampler:
             raise ValueError(f"Sampler: the greatest of {logits.size} logits is {float(logits[best])}")
         scores = logits
         if self.repetition_penalty != 1.0 and before:
-            scores = logits.copy()
             seen = np.unique(np.asarray(before[-self.last :], np.int64))
-            there = scores[seen]
-            scores[seen] = np.where(there > 0, there / self.repetition_penalty, there * self.repetition_penalty)
+            if not 0 <= seen[0] <= seen[-1] < logits.size:
+                wrong = seen[0] if seen[0] < 0 else seen[-1]
+                raise ValueError(f"Sampler: before has token {wrong}, of a vocabulary of {logits.size}")
+            scores = logits.copy()
+            scores[seen] = self._penalised(scores[seen])
             best = int(scores.argmax())
         if self.temperature == 0:
             return best
@@ -107,6 +109,18 @@ class Sampler:
         bounds = np.cumsum(chances)
         place = int(np.searchsorted(bounds, self._random.random() * bounds[-1], side="right"))
         return int(tokens[min(place, len(tokens) - 1)])
+
+    def _penalised(self, scores: Floats) -> Any:
+        """The scores of tokens that are there; those that the penalty takes past the floats stay finite.
+
+        An infinite one would be as likely as a token that was ruled out, or as one more likely than it.
+        """
+        import numpy as np
+
+        with np.errstate(over="ignore"):
+            found = np.where(scores > 0, scores / self.repetition_penalty, scores * self.repetition_penalty)
+        most = np.finfo(found.dtype).max
+        return np.where(np.isfinite(scores), found.clip(-most, most), scores)
 
     def _left(self, scores: Floats, best: int) -> tuple[Any, Any]:
         """The tokens that are left, and the chance of each by that of ``best``, which is the greatest; none is 0.

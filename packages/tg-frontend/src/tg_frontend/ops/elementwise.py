@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 
+from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
 
 from ..array.array import A, Array
 from ..array.casts import negatable, wide
 from ..array.computing import copied
-from ..array.operands import NUMBERS, as_tensor, float_pair, is_beyond, together
+from ..array.operands import as_tensor, check_range, float_pair, is_beyond, together
 from ..autograd.functions import Step, splat
+from ..host.transfer import number_of
 from .creation import full_like
 from .elementary import exp, exp2, log1p
 
@@ -29,6 +31,8 @@ def _sign_bit(x: LazyBuffer) -> LazyBuffer:
 def clip(x: A, min_: Any = None, max_: Any = None) -> A:
     """The elements, not below ``min_`` and not above ``max_``; NaN where one of the three is NaN.
 
+    Where ``min_`` is above ``max_``, all elements are ``max_``.
+
     Raises:
       ValueError: if neither bound is given.
       OverflowError: if an integer is the result that the dtype has not.
@@ -41,11 +45,16 @@ def clip(x: A, min_: Any = None, max_: Any = None) -> A:
     if min_ is None and max_ is None:
         raise ValueError("clip: at least one bound must be given")
     limits = None if is_beyond(x, min_, above=False) else min_, None if is_beyond(x, max_, above=True) else max_
+    if is_beyond(x, min_, above=True) and type(number_of(limits[1])) is int:
+        limits = dtypes.max(x.dtype), max_  # the other limit is below both
+    if all(limit is None or type(number_of(limit)) is int for limit in limits):
+        for limit, above in zip(limits, (True, False), strict=True):
+            if is_beyond(x, limit, above):
+                check_range(number_of(limit), x.dtype, "clip")
     if all(limit is None for limit in limits):  # all elements are within
         return copied(x)
     min_, max_ = limits
-    if not all(bound is None or isinstance(bound, NUMBERS) for bound in (min_, max_)):
-        x, min_, max_ = together(x, min_, max_, what="clip")
+    x, min_, max_ = together(x, min_, max_, what="clip")
     out: A = x if min_ is None else _limited(x, min_, x < min_)
     return out if max_ is None else _limited(out, max_, out > max_)
 
