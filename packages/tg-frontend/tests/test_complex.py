@@ -357,6 +357,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     "empty": (lambda: Tensor.empty(2, dtype="complex128").fill_(1), lambda: np.ones(2, complex), ()),
     "eye": (lambda: Tensor.eye(3, dtype=np.complex128), lambda: np.eye(3, dtype=complex), ()),
     "arange": (lambda: Tensor.arange(3, dtype="complex128"), lambda: np.arange(3, dtype=complex), ()),
+    "scalar_tensor": (lambda: T.scalar_tensor(2 - 1j, dtype="complex128"), lambda: np.array(2 - 1j), ()),
     "full": (lambda: T.full((2, 2), 1j, dtype="complex128"), lambda: np.full((2, 2), 1j), ()),
     "linspace": (
         lambda: T.linspace(0, 1 + 2j, 5, dtype="complex128"), lambda: np.linspace(0, 1 + 2j, 5), ()
@@ -628,6 +629,72 @@ def test_accuracy_of_complex64(name: str) -> None:
                                                                name[0] == "a" and name != "abs" else name)  # fmt: skip
     exact, ours = numpys(x.astype(complex)), getattr(Tensor(x), name)().numpy()
     assert np.max(np.abs(ours - exact) / np.abs(exact)) < 2e-6
+
+
+SLOPES: dict[str, Callable[[Any], Any]] = {
+    "exp": np.exp, "expm1": np.exp, "exp2": lambda z: np.log(2) * np.exp2(z),
+    "log": lambda z: 1 / z, "log1p": lambda z: 1 / (1 + z), "log2": lambda z: 1 / (z * np.log(2)),
+    "log10": lambda z: 1 / (z * np.log(10)), "sqrt": lambda z: 0.5 / np.sqrt(z),
+    "rsqrt": lambda z: -0.5 / (z * np.sqrt(z)),
+    "sinh": np.cosh, "cosh": np.sinh, "tanh": lambda z: 1 / np.cosh(z) ** 2,
+    "sin": np.cos, "cos": lambda z: -np.sin(z), "tan": lambda z: 1 / np.cos(z) ** 2,
+    "asin": lambda z: 1 / (np.sqrt(1 - z) * np.sqrt(1 + z)), "acos": lambda z: -1 / (np.sqrt(1 - z) * np.sqrt(1 + z)),
+    "atan": lambda z: 1 / ((1 + 1j * z) * (1 - 1j * z)), "atanh": lambda z: 1 / ((1 - z) * (1 + z)),
+    "asinh": lambda z: 1 / (np.sqrt(1 + 1j * z) * np.sqrt(1 - 1j * z)),
+    "acosh": lambda z: 1 / (np.sqrt(z - 1) * np.sqrt(z + 1)), "reciprocal": lambda z: -1 / z**2,
+}  # fmt: skip
+"""Derivatives of functions, written so that nothing cancels."""
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_slopes_of_complex64_have_their_digits(name: str) -> None:
+    """Also where a function is nearly constant, as tanh is at a distance, and its slope is small."""
+    draw = np.random.default_rng(sorted(SLOPES).index(name))
+    sizes = draw.choice([0.01, 0.3, 1.0, 4.0, 9.0], (2, 3000)) * draw.standard_normal((2, 3000))
+    x = (sizes[0] + 1j * sizes[1]).astype("complex64")
+    exact = SLOPES[name](x.astype(complex)).conj()
+    for part, turned in (("real", 1), ("imag", 1j)):
+        z = Tensor(x, requires_grad=True)
+        getattr(getattr(z, name)(), part).sum().backward()
+        assert z.grad is not None
+        slope = exact * turned
+        known = (np.abs(slope) > 1e-30) & (np.abs(slope) < 1e30)
+        assert np.max(np.abs(z.grad.numpy() - slope)[known] / np.abs(slope)[known]) < 4e-6, part
+
+
+@pytest.mark.parametrize("order", ["nuc", "fro", None, 0, 1, 2, 3, 0.5, np.inf, -np.inf])
+def test_norms_of_complex_matrices(order: Any) -> None:
+    for x, axes in ((SQUARE, None), (BATCH, (1, 2)), (BATCH, (2, 0))):
+        for keepdim in (False, True):
+            found = T(x).norm(order, axes, keepdim)
+            moved = x if axes is None else np.moveaxis(x, axes, (-2, -1))
+            if order == "nuc":
+                wanted = np.linalg.norm(moved, "nuc", (-2, -1))
+            else:
+                flat = moved.reshape(*moved.shape[:-2], -1)
+                wanted = np.linalg.norm(flat, 2 if order in ("fro", None) else order, -1)
+            assert found.ndim == (x.ndim if keepdim else x.ndim - 2)
+            np.testing.assert_allclose(found.numpy().reshape(np.shape(wanted)), wanted, rtol=1e-12)
+            others = np.ones_like(x)
+            if axes is None and not keepdim:
+                np.testing.assert_allclose(T(x + others).dist(T(others), order).numpy(), wanted, rtol=1e-12)
+
+
+def test_casts_and_copies_as_those_of_reals() -> None:
+    z = Tensor(Z)
+    assert z.to("complex128") is z and z.to("complex128", False, True) is not z and z.to(copy=True) is not z
+    narrow: list[Callable[[], Any]] = [
+        lambda: z.to(z.device, "complex64", True, True), lambda: z.to("complex64", True, True),
+        lambda: z.to(dtype="complex64", copy=True),
+    ]  # fmt: skip
+    for call in narrow:
+        moved = call()
+        assert moved.dtype is dtypes.complex64 and np.allclose(moved.numpy(), Z, rtol=1e-6)
+    copy = z.to(z.device, copy=True)
+    copy[0, 0] = 9
+    assert z.numpy()[0, 0] == Z[0, 0]
+    number = Tensor.scalar_tensor(-5, dtype="complex64")
+    assert number.dtype is dtypes.complex64 and number.item() == -5
 
 
 DIFFERENTIABLE: dict[str, Callable[[Any], Any]] = {

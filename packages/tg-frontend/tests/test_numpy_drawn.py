@@ -211,8 +211,11 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "roll": lambda v: np.roll(v, 2),
     "insert": lambda v: np.insert(v, 1, 7, axis=1), "delete": lambda v: np.delete(v, [0], axis=0),
     "isin": lambda v: np.isin(v, [1, 2]), "searchsorted": lambda v: np.searchsorted(np.sort(v[0]), v[1], side="right"),
+    "quantile": lambda v: np.quantile(v, 0.3, axis=0), "nanquantile": lambda v: np.nanquantile(v, 0.3, axis=1),
+    "percentile": lambda v: np.percentile(v, 70, axis=0),
+    "inverted_cdf": lambda v: np.quantile(v, 0.4, method="inverted_cdf"), "corrcoef": np.corrcoef, "cov": np.cov,
     "trace": lambda v: np.trace(v, 1), "tri": lambda v: np.tril(v, 1), "rot90": np.rot90, "nonzero": np.nonzero,
-    "gradient": lambda v: np.gradient(v.astype("float64") if isinstance(v, np.ndarray) else v.double(), axis=1),
+    "gradient": lambda v: np.gradient(np.add(v, np.zeros(v.shape)), axis=1),
 }  # fmt: skip
 
 
@@ -243,7 +246,26 @@ def test_reductions(name: str) -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_functions(name: str) -> None:
     rng = np.random.default_rng(sorted(CALLS).index(name))
-    for kind in ("int8", "uint8", "int32", "uint64", "int64", "float32", "float64"):
+    for kind in ("int8", "uint8", "int32", "uint64", "int64", "float32", "float64", "complex128"):
         shape = (int(rng.integers(3, 6)), int(rng.integers(3, 6)))
         x = np.asarray(rng.integers(0, 9, shape) if kind[0] in "iu" else rng.standard_normal(shape) * 3).astype(kind)
         compare(CALLS[name], [x], {}, [True], f"{name} of {kind}")
+
+
+WRONG: list[Callable[[Any], Any]] = [
+    lambda v: np.flip(v, 5), lambda v: np.sum(v, axis=9), lambda v: np.concatenate([v, v[0]]), lambda v: np.dot(v, v),
+    lambda v: np.rot90(v, axes=(0, 3)), lambda v: np.diff(v, axis=4), lambda v: np.reshape(v, (5, 5, 5)),
+    lambda v: np.linalg.inv(v[:2, :3]), lambda v: NP.sum(v, axis="x"),
+    lambda v: np.bincount(v[0].astype(int) if isinstance(v, np.ndarray) else v[0].cast("int64").abs(), minlength=-1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", WRONG)
+def test_a_wrong_argument_is_the_error_that_numpy_has(call: Callable[[Any], Any]) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    with pytest.raises(Exception) as wanted:
+        call(x)
+    with pytest.raises(wanted.type):
+        call(_tensor(x))
+    with pytest.raises((TypeError, ValueError, IndexError)):
+        call(Tensor(x, device="NUMPY", requires_grad=True))

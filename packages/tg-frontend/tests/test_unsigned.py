@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tg_frontend import Tensor, nn
+from tg_frontend.functions import gradient
 
 A = np.array([[1, 3, 0, 2], [7, 0, 5, 5], [2, 2, 9, 1]])
 B = np.array([[2, 1, 4, 2], [0, 6, 5, 8], [3, 2, 1, 1]])
@@ -36,6 +37,15 @@ CASES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "cdist": lambda a, b, y: a.cdist(b),
     "pairwise_distance": lambda a, b, y: a.pairwise_distance(b),
     "cosine_similarity": lambda a, b, y: a.cosine_similarity(b),
+    "trapezoid": lambda a, b, y: a.trapezoid(b),
+    "trapezoid of one row of positions": lambda a, b, y: a.trapezoid(b[1]),
+    "cumulative_trapezoid": lambda a, b, y: a.cumulative_trapezoid(b, axis=0),
+    "gradient": lambda a, b, y: gradient(a, spacing=[b[2, [0, 2, 1]] * 2, b[1]])[1],
+    "cov": lambda a, b, y: a.cov(),
+    "corrcoef": lambda a, b, y: a.corrcoef(),
+    "logsumexp": lambda a, b, y: a.logsumexp(1),
+    "renorm": lambda a, b, y: a.renorm(2, 0, 1.0),
+    "norm": lambda a, b, y: a.norm(3, 1),
     "attention": lambda a, b, y: a.scaled_dot_product_attention(b, a),
 }
 
@@ -57,6 +67,8 @@ DISTANCES: dict[str, Any] = {
     **{name: lambda x, y, name=name: getattr(x, name)(y) for name in (
         "l1_loss", "mse_loss", "huber_loss", "smooth_l1_loss", "pairwise_distance", "cdist", "dist")},
     "softsign": lambda x, y: x.softsign(),
+    "trapezoid": lambda x, y: (x * 0 + 1).trapezoid(y),
+    "cumulative_trapezoid": lambda x, y: (x * 0 + 1).cumulative_trapezoid(y),
     "margin_ranking_loss": lambda x, y: x.margin_ranking_loss(y, x * 0 + 1),
     "triplet_margin_loss": lambda x, y: x.triplet_margin_loss(y, x),
     "multi_margin_loss": lambda x, y: x.multi_margin_loss(Tensor([0, 1])),

@@ -19,12 +19,12 @@ BOTH = tuple(
     new_ones new_tensor new_zeros nonzero norm numpy ones ones_like orgqr ormqr outer pad pad_to permute permute_copy
     pinverse pixel_shuffle pixel_unshuffle positive pow prod put qr rand rand_like randn randn_like ravel realize
     rearrange reciprocal repeat repeat_interleave replace requires_grad_ reshape reshape_as resolve_conj resolve_neg
-    retain_grad roll rot90 rsqrt rsub scatter scatter_add schedule schedule_with_vars select select_scatter sgn short
-    shrink shrink_to sigmoid sin sinh slice_scatter slogdet split split_with_sizes_copy sqrt square squeeze
-    squeeze_copy stack std sub sum sum_to_size svd t t_copy take take_along_dim tan tanh tensor_split tensordot tile
-    to to_ to_dense tolist trace transpose transpose_copy trapezoid triangular_solve tril triu type_as unbind
-    unbind_copy unflatten unfold unfold_copy unsqueeze unsqueeze_copy var vdot view view_as view_as_real view_copy
-    vsplit vstack where zero_ zeros zeros_like
+    retain_grad roll rot90 rsqrt rsub scalar_tensor scatter scatter_add schedule schedule_with_vars select
+    select_scatter sgn short shrink shrink_to sigmoid sin sinh slice_scatter slogdet split split_with_sizes_copy sqrt
+    square squeeze squeeze_copy stack std sub sum sum_to_size svd t t_copy take take_along_dim tan tanh tensor_split
+    tensordot tile to to_ to_dense tolist trace transpose transpose_copy trapezoid triangular_solve tril triu type_as
+    unbind unbind_copy unflatten unfold unfold_copy unsqueeze unsqueeze_copy var vdot view view_as view_as_real
+    view_copy vsplit vstack where zero_ zeros zeros_like
     """.split()
 )
 """Methods that have a rule for complex numbers in ``tg_frontend.complex.table``, beside what they do with real ones."""

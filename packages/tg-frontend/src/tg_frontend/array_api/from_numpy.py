@@ -10,6 +10,7 @@ import inspect
 import sys
 
 from .. import fft, linalg
+from ..array.lending import wants_gradient
 from ..array.numpy_calls import check_flow, has_no_tensor, tensors_of
 from ..host import transfer
 from ..tensor import Tensor
@@ -30,8 +31,7 @@ _STANDARD = {
 """Names of numpy whose functions are the standard's, with how many arguments mean the same by position."""
 _OTHERS = {"amax": "max", "amin": "min", "concatenate": "concat"}
 _METHODS = {
-    "isin": 4, "rot90": 3, "diagonal": 4, "swapaxes": 3, "isclose": 5, "allclose": 5, "quantile": 3,
-    "nanquantile": 3,
+    "isin": 4, "rot90": 3, "diagonal": 4, "swapaxes": 3, "isclose": 5, "allclose": 5,
     **dict.fromkeys(
         "nansum nanmean kron inner cross diag hsplit vsplit dsplit dot vdot bincount trapezoid squeeze".split(), 2
     ),
@@ -188,11 +188,13 @@ def _median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return a.quantile(0.5, axis, keepdims)
 
 
-def _percentile(name: str) -> Callable[..., Any]:
+def _quantile(name: str, whole: int) -> Callable[..., Any]:
+    """Of floats: those of integers are float64 in numpy, or integers again, by its methods."""
+
     def call(a: Any, q: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
         if a.dtype.kind != "float" or isinstance(axis, tuple) or not isinstance(q, (int, float)):
             return NotImplemented
-        return getattr(a, name)(q / 100, axis, keepdims)
+        return getattr(a, name)(q / whole, axis, keepdims)
 
     return call
 
@@ -237,7 +239,8 @@ def _handlers() -> dict[str, Callable[..., Any]]:
     own |= {name: _running(name) for name in ("cumsum", "cumprod")}
     own |= {f"{name}_like": _like(name) for name in ("zeros", "ones", "full", "empty")}
     own |= {name: _stacked(name) for name in ("hstack", "vstack", "dstack", "column_stack")}
-    own |= {f"{name}percentile": _percentile(f"{name}quantile") for name in ("", "nan")}
+    own |= {f"{name}percentile": _quantile(f"{name}quantile", 100) for name in ("", "nan")}
+    own |= {f"{name}quantile": _quantile(f"{name}quantile", 1) for name in ("", "nan")}
     own |= {
         "where": _where, "clip": _clip, "round": _around, "around": _around, "take": _take, "transpose": _transpose,
         "linalg.norm": _norm, "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "real": lambda a: a.real,
@@ -266,7 +269,13 @@ def numpy_function(name: str, args: Any, kwargs: dict[str, Any]) -> Any:
     first = next(tensors_of([args, asked]), None)
     if first is None:  # of ``like``
         return NotImplemented
-    found = known(*_given(args, first.device), **{key: _given(value, first.device) for key, value in asked.items()})
+    given = _given(args, first.device), {key: _given(value, first.device) for key, value in asked.items()}
+    try:
+        found = known(*given[0], **given[1])
+    except (TypeError, ValueError, IndexError):
+        if any(map(wants_gradient, tensors_of([args, asked]))):
+            raise
+        return NotImplemented  # numpy takes what is not taken here, or says in its way what is wrong
     check_flow(name.rpartition(".")[2], found, tensors_of([args, asked]), _SLOPELESS)
     return found
 

@@ -243,9 +243,14 @@ def cast(t: Any, dtype: Any) -> Any:
     return composed(kept(re), kept(im))
 
 
-def to(t: Any, device: Any = None, dtype: Any = None) -> Any:
+def to(t: Any, device: Any = None, dtype: Any = None, non_blocking: Any = False, copy: Any = False) -> Any:
     from ..host import coerce
 
+    if dtype is True or dtype is False:  # PyTorch's (dtype, non_blocking, copy)
+        dtype, copy = None, copy or non_blocking is True
+    if copy:
+        out = to(t, device, dtype)
+        return out._of_floats([part.to(part.device, copy=True) for part in out._floats()]) if out is t else out
     if isinstance(device, Array):
         device, dtype = device.device, device.dtype
     elif coerce.names_dtype(device):

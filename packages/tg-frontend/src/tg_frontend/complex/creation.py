@@ -59,6 +59,10 @@ def full(
     return _leaf(composed(re, im), requires_grad)
 
 
+def scalar_tensor(cls: Any, s: Any, *, dtype: Any = None, device: Any = None, requires_grad: Any = None) -> Any:
+    return full(cls, (), s, device, dtype, requires_grad)
+
+
 def linspace(
     cls: Any, start: Any, stop: Any, steps: int = 50, device: Any = None, dtype: Any = None, requires_grad: Any = None,
     *, endpoint: bool = True, axis: int = 0,

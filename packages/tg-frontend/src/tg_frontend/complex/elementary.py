@@ -16,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_SATURATED = {4: 9.5, 8: 19.5}  # by bytes of a part: from here on tanh is 1 to the last bit
 _LARGE = {4: 2.0**125, 8: 2.0**1021}  # by bytes of a part: to here the modulus and a part have a sum
 
 
@@ -70,8 +69,10 @@ def exp2(z: Any) -> Any:
 
 def expm1(z: Any) -> Any:
     a, b = z._parts
-    half = (b * 0.5).sin()
-    plain = composed(a.expm1() * b.cos() - 2.0 * half * half, _defined(a.exp() * b.sin(), b, b))
+    half, size = (b * 0.5).sin(), a.exp()
+    small = a < -1.0  # where -1 takes the digits of the slope, if it is a part of both terms
+    re = small.where(size * b.cos() - 1.0, a.expm1() * b.cos() - 2.0 * half * half)
+    plain = composed(re, _defined(size * b.sin(), b, b))
     return _without_direction(plain, a, b, -1.0)
 
 
@@ -158,15 +159,12 @@ def cosh(z: Any) -> Any:
 
 def tanh(z: Any) -> Any:
     a, b = z._parts
-    far = a.detach().abs() > _SATURATED[a.dtype.itemsize]
-    x = far.where(0.0, a)
-    t, s = b.tan(), x.sinh()
-    beta, rho = 1.0 + t.square(), (1.0 + s.square()).sqrt()
-    below = 1.0 + beta * s.square()
-    edge = 4.0 * b.sin() * b.cos() * (-2.0 * a.abs()).exp()
-    pole = t.isinf()
-    re = pole.where(rho / pole.logical_and(s != 0).where(s, 1.0), beta * rho * s / below)
-    plain = composed(far.where(a.sign(), re), far.where(edge, pole.where(0.0, t / below)))
+    side = (a < 0).where(-1.0, 1.0)
+    size = side * a
+    shrunk, cosine = (-2.0 * size).exp(), b.cos()
+    # cosh 2a + cos 2b, times 2 exp -2|a|: a sum of squares, so that slopes have their digits where tanh is nearly 1
+    below = (-2.0 * size).expm1().square() + 4.0 * shrunk * cosine.square()
+    plain = composed(side * -(-4.0 * size).expm1() / below, 4.0 * shrunk * cosine * b.sin() / below)
     plain = at_infinity(plain, lost(b).logical_and(infinite(a)), a.detach().sign(), zero_like(b))
     known = infinite(a).logical_or(a == 0)
     plain = at_infinity(plain, lost(b).logical_and(known.logical_not()), math.nan, math.nan)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..array.axes import axes_of
 from ..array.counted import only
+from ..ops.similarity import nuclear_norm
 from .arithmetic import eq, mul, sub
 from .componentwise import cast
 from .elementary import abs as modulus
@@ -107,12 +108,12 @@ def std(z: Any, *args: Any, **kwargs: Any) -> Any:
     return var(z, *args, **kwargs).sqrt()
 
 
-def norm(z: Any, *args: Any, **kwargs: Any) -> Any:
-    return modulus(z).norm(*args, **kwargs)
+def norm(z: Any, p: Any = 2, axis: Any = None, keepdim: bool = False) -> Any:
+    return nuclear_norm(z, axis, keepdim) if p == "nuc" else modulus(z).norm(p, axis, keepdim)
 
 
 def dist(t: Any, other: Any, *args: Any, **kwargs: Any) -> Any:
-    return modulus(sub(t, other)).norm(*args, **kwargs)
+    return norm(sub(t, other), *args, **kwargs)
 
 
 def _not_zero(z: Any) -> Any:

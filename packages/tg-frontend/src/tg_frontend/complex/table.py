@@ -89,6 +89,7 @@ RULES: dict[str, Callable[..., Any]] = {
     # creation
     **{name: creation.constant(name) for name in ("zeros", "ones", "empty", "eye", "arange")},
     "full": creation.full,
+    "scalar_tensor": creation.scalar_tensor,
     "linspace": creation.linspace,
     "rand": creation.drawn("rand"),
     "randn": creation.drawn("randn", creation.HALF),

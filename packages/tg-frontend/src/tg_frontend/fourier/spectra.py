@@ -174,9 +174,10 @@ def istft(
     full = _window(z, window, n, width, "istft")
     scale = math.sqrt(n) / n if normalized else 1 / n
     flat = (z if z.ndim == 3 else z.unsqueeze(0)).transpose(1, 2)
-    pieces = real_inverse(flat, 2, n, scale) if half else complex_transform(flat, 2, n, scale, True)
-    if not half and not return_complex:
-        pieces = pieces.real
+    if return_complex:
+        pieces = complex_transform(flat, 2, n, scale, True)
+    else:  # of all frequencies the first half tells the signal, as in PyTorch
+        pieces = real_inverse(flat[:, :, : n // 2 + 1], 2, n, scale)
     out = _added(pieces * full, hop)
     square = full.abs().square()
     weight = _added(square.reshape((1, 1, n)).expand(1, z._ints()[-1], n), hop)

@@ -68,7 +68,8 @@ def _slopes(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     if isinstance(step, Tensor) and step.ndim:
         if step.shape != (n,):
             raise ValueError(f"gradient: places of shape {step.shape} for {n} values along axis {axis}")
-        gaps = floating(step).diff()
+        whole = step.dtype.kind in ("bool", "int", "uint")
+        gaps = (step.cast(dtypes.int64) if whole else floating(step)).diff()
     else:
         gaps = x.new_full((n - 1,), 1.0) * step
     steps = x.diff() / gaps  # slopes between neighbours

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tg_dtype import dtypes
+
 from ..array.array import A
 from ..array.casts import floating, wide
 from ..array.computing import copied
@@ -76,6 +78,8 @@ def _strips(y: A, x: A | None, dx: Any, axis: int, what: str) -> A:
     y = floating(y)
     width: Any = 1 if dx is None else dx
     if x is not None:
+        if x.dtype.kind in ("bool", "int", "uint"):
+            x = x.cast(dtypes.int64)  # distances of narrower integers may not fit in them
         if x.ndim == 1 and x.shape[0] == y.shape[axis]:
             width = diff(x).reshape((-1, *(1 for _ in y.shape[axis + 1 :])))
         elif x.ndim == y.ndim and x.shape[axis] == y.shape[axis]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weakref import ref
 
-from tg_dtype import dtypes
+from tg_dtype import dtypes, sum_dtype
 
 from ..array import arithmetic, writing
 from ..array.array import A, Array
@@ -140,7 +140,7 @@ def rsub(x: A, other: Any, alpha: float = 1) -> A:
 
 
 def sum_to_size(x: A, *size: Any) -> A:
-    """The sum over the axes that :meth:`expand` would repeat a tensor of that size along.
+    """The sum over the axes that :meth:`expand` would repeat a tensor of that size along, in the dtype of :meth:`sum`.
 
     Raises:
       ValueError: if a tensor of that size does not expand to this shape.
@@ -148,7 +148,7 @@ def sum_to_size(x: A, *size: Any) -> A:
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([[1, 2], [3, 4]]).sum_to_size(1, 2)
-      Tensor([[4, 6]])
+      Tensor([[4, 6]], dtype=int64)
     """
     wanted = args_to_tuple(size, "sum_to_size")
     more = x.ndim - len(wanted)
@@ -157,6 +157,5 @@ def sum_to_size(x: A, *size: Any) -> A:
         raise ValueError(f"sum_to_size: {tuple(wanted)} does not expand to shape {x.shape}")
     axes = (*range(more), *(more + axis for axis, (old, new) in enumerate(pairs) if new == 1 != old))
     if not axes:
-        return x
-    kind = dtypes.int64 if x.dtype.kind == "bool" else x.dtype
-    return x.sum(axes, keepdim=True, dtype=kind).reshape(wanted)
+        return x.cast(sum_dtype(x.dtype))
+    return x.sum(axes, keepdim=True).reshape(wanted)

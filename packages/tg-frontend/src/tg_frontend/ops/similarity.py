@@ -62,19 +62,29 @@ def norm(x: A, p: float | str | None = 2, axis: Axes = None, keepdim: bool = Fal
     """
     if p is None or p == "fro":
         p = 2
+    if p == "nuc":
+        return nuclear_norm(floating(x), axis, keepdim)
     axes = axes_of(x, axis, "norm")
     others = tuple(i for i in range(x.ndim) if i not in axes)
-    if p == "nuc":
-        if len(axes) != 2:
-            raise ValueError(f"norm: 'nuc' of shape {x.shape} along {axis!r}; the two axes of matrices are wanted")
-        values: A = Above.linalg.svdvals(floating(x).permute(*others, *axes))
-        total = values.sum(-1)
-        return total.reshape(tuple(1 if i in axes else d for i, d in enumerate(x.shape))) if keepdim else total
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise ValueError(f"norm: {p!r} is no norm of elements; it is a number, 'fro' or 'nuc'")
     flat = floating(x).permute(*others, *axes).reshape((*(x.shape[i] for i in others), prod(x.shape[i] for i in axes)))
     found = norm_along(flat, p, len(others)).reshape(tuple(1 if i in axes else d for i, d in enumerate(x.shape)))
     return kept(found, axes, keepdim)
+
+
+def nuclear_norm(x: A, axis: Axes, keepdim: bool) -> A:
+    """The sum of the singular values of matrices, of floats or of complex numbers.
+
+    Raises:
+      ValueError: if it is not of two axes.
+    """
+    axes = axes_of(x, axis, "norm")
+    if len(axes) != 2:
+        raise ValueError(f"norm: 'nuc' of shape {x.shape} along {axis!r}; the two axes of matrices are wanted")
+    values: A = Above.linalg.svdvals(x.permute(*(i for i in range(x.ndim) if i not in axes), *axes))
+    total = values.sum(-1)
+    return total.reshape(tuple(1 if i in axes else d for i, d in enumerate(x.shape))) if keepdim else total
 
 
 def renorm(x: A, p: float, dim: int, maxnorm: float) -> A:

@@ -51,7 +51,7 @@ def _acosh(x: LazyBuffer, out: LazyBuffer) -> LazyBuffer:
 SLOPES: dict[Ops, Slope] = {
     Ops.EXP: Slope(lambda x, out: out),
     Ops.EXP2: Slope(lambda x, out: _times(out, math.log(2))),
-    Ops.EXPM1: Slope(lambda x, out: _plus(out, 1)),
+    Ops.EXPM1: Slope(lambda x, out: x.alu(Ops.EXP)),  # the result and 1 are nothing where the result is nearly -1
     Ops.LOG: Slope(lambda x, out: x, over=True),
     Ops.LOG2: Slope(lambda x, out: _times(x, math.log(2)), over=True),
     Ops.LOG10: Slope(lambda x, out: _times(x, math.log(10)), over=True),
