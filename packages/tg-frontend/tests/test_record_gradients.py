@@ -261,3 +261,27 @@ def test_a_gradient_that_is_replaced_was_there(backend: str) -> None:
     w.grad = None
     with pytest.raises(JitError, match="executed nothing"):
         function(real(1.0, 1.0))
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_a_gradient_that_is_no_result_is_never_that_of_another_call(read: bool) -> None:
+    """Also where the one of the recorded call was read, which computes it then."""
+    w = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+    def step(x: Tensor) -> Tensor:
+        w.grad = None
+        loss = (x * w + w.detach().cumsum(0)).tanh().sum().backward()
+        assert w.grad is not None
+        with Tensor.no_grad():
+            w.assign(w - w.grad * 0.125)
+        return loss
+
+    record = TinyJit(step)
+    for call in range(4):
+        record(Tensor([0.5, -0.25, 0.125 * call]).realize())
+        assert w.grad is not None
+        if call > 1:
+            with pytest.raises(RuntimeError, match="is not left by replays"):
+                w.grad.tolist()
+        elif read:
+            assert len(w.grad.tolist()) == 3

@@ -15,6 +15,7 @@ from tg_shape import Variable
 
 from ..array.writing import store
 from ..autograd.differentiation import MODE
+from ..memory.home import Clock
 from ..memory.realization import finish_assigns, live, overwrite
 from ..ops.streams import renew
 from ..tensor import Tensor
@@ -60,7 +61,7 @@ class Record:
         roots = [root for root in dict.fromkeys([*made.seen.storages, *made.shown(result)]) if root not in inputs]
         self.outside = self._outside(made, result, roots, nodes, written)
         self.grads = Grads(made.seen.gradients())
-        self.leftovers = made.leftovers(result)
+        self.leftovers, self.since = made.leftovers(result), Clock.now
         kept = {s.root for tensor in live() if (s := tensor.lazydata.storage) is not None}
         kept.difference_update(inputs, outputs)
         self.overwritten = [root for root in kept if root.payload is not None and id(buffer_of(root).base) in written]
@@ -251,11 +252,18 @@ class Record:
             if tensor is not None:
                 tensor._lazy = lazy.bind(values)
 
+    def _computed(self, tensor: Tensor) -> bool:
+        """Whether what the recorded call left is in memory of its own since, and nobody wrote to that."""
+        home = tensor._home
+        if not tensor.lazydata.is_realized or home is None:
+            return tensor.lazydata.is_realized
+        return home.written <= self.since and home.owner is not None and home.owner() is tensor
+
     def _outdate(self) -> None:
         """Makes what the recorded call left uncomputed impossible to compute: the function would have left another."""
         for one, lazy in self.leftovers:
             tensor = one()
-            if tensor is not None and tensor.lazydata.base is lazy.base:  # computed since or not
+            if tensor is not None and (tensor.lazydata.base is lazy.base or self._computed(tensor)):
                 gone = LazyBuffer.empty(lazy.shape, lazy.dtype, lazy.device)  # that reads nothing, and cannot be read
                 gone.origin, gone.stale = lazy.base.origin, self.origin
                 tensor.lazydata = gone
