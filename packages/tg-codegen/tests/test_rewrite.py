@@ -9,7 +9,7 @@ import pytest
 from tg_codegen.ir.bounds import Bounds
 from tg_codegen.ir.uop import UOp, UOps, const
 from tg_codegen.rewrite.engine import PatternMatcher, RewriteLoop, Rule, graph_rewrite
-from tg_codegen.rewrite.pattern import FLOAT, INT, constant, instantiate, literal, op, var
+from tg_codegen.rewrite.pattern import FLOAT, INT, constant, instantiate, literal, match, op, var
 from tg_codegen.rewrite.rules import simplify
 from tg_dtype import dtypes
 from tg_lazy import ALU, Ops
@@ -154,3 +154,14 @@ def test_a_long_chain_that_folds() -> None:
     for _ in range(5_000):
         root = root.alu(Ops.ADD, const(1, I32))
     assert graph_rewrite(root, simplify, Bounds()) is A.alu(Ops.ADD, const(5_000, I32))
+
+
+def test_operands_match_in_their_order_before_any_other() -> None:
+    """A rule whose right side declines is tried with every other way in which its left side matches, in this order."""
+    a, b, c, d = (UOp(UOps.SPECIAL, dtypes.int32, (), (f"gidx{n}", 8)) for n in range(4))
+    x, y, z = var("x"), var("y"), var("z")
+    ab, cd = a.alu(Ops.ADD, b), c.alu(Ops.ADD, d)
+    ways = [(w["x"], w["y"], w["z"]) for w in match((x + y) * z, ab.alu(Ops.MUL, cd))]
+    assert ways == [(a, b, cd), (b, a, cd), (c, d, ab), (d, c, ab)]
+    assert [(w["x"], w["y"]) for w in match((x + y) * x, ab.alu(Ops.MUL, b))] == [(b, a)]
+    assert not match((x + x) * z, ab.alu(Ops.MUL, cd)) and len(match(x + x, a.alu(Ops.ADD, a))) == 1

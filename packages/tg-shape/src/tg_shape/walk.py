@@ -77,13 +77,20 @@ def _in_sum(e: Expr, mapping: Mapping[Any, sint]) -> sint | None:
 
 def variables(e: Expr) -> frozenset[Variable]:
     """See `Expr.variables`."""
-    if e._vars is None:
-        for node in topological(e, lambda n: n._vars is not None):
-            if isinstance(node, Variable):
-                node._vars = frozenset((node,))
-            else:
-                sets = {a._vars for a in node.args if isinstance(a, Expr) and a._vars is not None}
-                node._vars = sets.pop() if len(sets) == 1 else frozenset().union(*sets)
+    stack = [] if e._vars is not None else [e]
+    while stack:
+        node = stack[-1]
+        below = [a for a in node.args if isinstance(a, Expr)]
+        waiting = [a for a in below if a._vars is None]
+        if waiting:
+            stack += waiting
+            continue
+        stack.pop()
+        if isinstance(node, Variable):
+            node._vars = frozenset((node,))
+        else:
+            sets = {a._vars for a in below}
+            node._vars = sets.pop() if len(sets) == 1 else frozenset().union(*filter(None, sets))
     assert e._vars is not None
     return e._vars
 

@@ -54,7 +54,7 @@ class Gathers:
         found = place_sum(node.src[0], limits)
         if found is None or not isinstance(size, int):
             return None
-        number = substitute(found.number, env.root)
+        number = env.of(found.number)
         lanes = self.whole.symbols.lanes[lane]
         step = lane_step(number, lane, lanes)
         if step is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
-from tg_shape import Expr, Variable, bounds_of, sint, substitute
+from tg_shape import Expr, Variable, bounds_of, sint
 
 from ..nest.env import Env
 from ..nest.nest import Node
@@ -35,7 +35,7 @@ def step_of(node: Node, env: Env, lane: Variable, lanes: int) -> int | None:
             step = 0
         elif here.op is NodeOp.INDEX:
             if fits(here.arg, here.dtype):
-                step = lane_step(substitute(here.arg, env.root), lane, lanes)
+                step = lane_step(env.of(here.arg), lane, lanes)
         elif not dtypes.is_int(here.dtype) or dtypes.is_unsigned(here.dtype) or here.dtype.itemsize < 4:
             pass
         elif here.op is Ops.CAST and dtypes.is_int(here.src[0].dtype):

@@ -15,7 +15,7 @@ from math import prod
 
 from tg_dtype import AddrSpace, dtypes
 from tg_lazy import Ops, identity
-from tg_shape import Variable, ceildiv, even_part, sint, smin, substitute, upper
+from tg_shape import Variable, ceildiv, even_part, sint, smin, upper
 
 from ..ir.errors import EmitError
 from ..ir.scalar import constant_lanes
@@ -163,7 +163,7 @@ class ReductionLoops:
         inner = registers if size == count else [self.initial(acc) for acc in self.accumulators]
         if size in (1, count):
             env = site.env.open(axis.name, axis.root, axis.stride, variable * span.step + span.at, span.exact)
-            whole.space.implied.update(substitute(mask, env.root) for mask in self.masks.get(axis, ()))
+            whole.space.implied.update(env.of(mask) for mask in self.masks.get(axis, ()))
             if axis in self.masks:  # it runs over some of its iterations
                 whole.space.implied.add(below(env.axis[axis.name], axis.extent))
             after = self.loops(rest, Site(region, env, axis.name, site), inner)
@@ -242,7 +242,7 @@ class ReductionLoops:
             guard = whole.space.guard(env, self.roots)
             if isinstance(guard, int) and not guard:
                 continue
-            if any(substitute(condition, env.root) == 0 for condition in self.needed[node]):
+            if any(env.of(condition) == 0 for condition in self.needed[node]):
                 continue
             term = known_choice(whole.value(node.src[0], env, site)).broadcast(total.dtype.count)
             if term.is_const and term.arg == identity(node.arg[0], node.dtype):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tg_shape import Variable, sint, substitute
+from tg_shape import Variable, sint
 
 from ..ir.errors import EmitError
 from ..nest.env import Env
@@ -60,10 +60,10 @@ class IterationSpace:
         """An index over ``roots``, and whether it is valid and they are inside of their extents, at ``env``."""
         holds: sint = 1
         for condition in conditions(valid):
-            here = substitute(condition, env.root)
+            here = env.of(condition)
             if here not in self.implied:
                 holds = holds & here
-        return substitute(index, env.root), holds & self.guard(env, roots)
+        return env.of(index), holds & self.guard(env, roots)
 
 
 def fixed(axis: Axis) -> int:

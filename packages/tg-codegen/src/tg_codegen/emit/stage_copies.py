@@ -153,7 +153,7 @@ class StageCopies:
     def lane_step(self, node: Node, env: Env) -> int | None:
         """By how much the index of a load grows from lane to lane; None if unevenly, or if it has no lanes."""
         lane = self.symbols.lane_of(*(env.root[root] for root in node.free))
-        return None if lane is None else self.access.step(substitute(node.arg[1], env.root), lane)
+        return None if lane is None else self.access.step(env.of(node.arg[1]), lane)
 
     def contiguous(self, node: Node, axes: Sequence[Axis], env: Env) -> list[Axis]:
         """The loops, innermost first, along which together a load that is strided over its lanes is contiguous."""

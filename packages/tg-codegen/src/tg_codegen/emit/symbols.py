@@ -92,9 +92,10 @@ class Symbols:
           EmitError: if they depend on two.
         """
         found: set[Variable] = set()
+        several = self.lanes.keys()
         for e in exprs:
-            if not isinstance(e, int) and not self.lanes.keys().isdisjoint(variables := e.variables()):
-                found.update(self.lanes.keys() & variables)
+            if not isinstance(e, int) and not several.isdisjoint(variables := e.variables()):
+                found.update(several & variables)
         if len(found) > 1:
             raise EmitError(f"a value depends on two vector loops: {', '.join(v.name for v in found)}")
         return next(iter(found), None)

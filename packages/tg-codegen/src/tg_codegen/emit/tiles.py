@@ -57,7 +57,7 @@ class Tiles:
         lane = self.symbols.lane_of(*(env.root[root] for root in roots))
         if lane is None or self.symbols.lanes[lane] & (self.symbols.lanes[lane] - 1):
             return None
-        step = self.access.step(substitute(index, env.root), lane)
+        step = self.access.step(env.of(index), lane)
         if step is None or step in (-1, 0, 1) or (1 < step <= STRIDES and not stored):
             return None
         together = self.digits(index, valid, roots, env)
@@ -68,7 +68,7 @@ class Tiles:
             if axis is not None and axis.kind in UNROLLED and axis.root in roots and isinstance(value, int):
                 for falling in (False, True):
                     found = self.along([axis], lane, env, falling)
-                    if found is not None and self.access.step(substitute(index, found.env.root), found.copy) == 1:
+                    if found is not None and self.access.step(found.env.of(index), found.copy) == 1:
                         return found
         return None
 

@@ -74,7 +74,7 @@ class Values:
         if op is NodeOp.CONST:
             return const(node.arg, node.dtype)
         if op is NodeOp.INDEX:
-            expr = substitute(node.arg, env.root)
+            expr = env.of(node.arg)
             return self.symbols.build.value(expr, index_dtype(expr)).cast(node.dtype)
         if op is NodeOp.LOAD:
             return self.load(node, env, site)
@@ -88,7 +88,7 @@ class Values:
             return self.gathers.value(node, src[0], src[1:], env, site)
         lanes = max([s.dtype.count for s in src], default=1)
         if op is NodeOp.SELECT:
-            valid = self.symbols.build.truth(substitute(node.arg, env.root))
+            valid = self.symbols.build.truth(env.of(node.arg))
             if valid.is_const:
                 return src[0] if valid.arg else const(0, node.dtype)
             lanes = max(lanes, valid.dtype.count)

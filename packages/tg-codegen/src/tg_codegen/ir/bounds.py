@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
-from tg_dtype import dtypes
+from tg_dtype import DType, dtypes
 from tg_lazy import COMPARISONS, ON_INTEGERS, SHIFTS, Ops
-from tg_shape import toposort, upper
+from tg_shape import upper
 
 from .spec import LANE_MOVES, TRANSFERS
 from .uop import UOp, UOps
 
 Interval = tuple[int, int]
+_COUNTED = ("int", "uint", "bool")
+"""Kinds of dtype whose values have bounds here."""
 
 
 def dtype_bounds(u: UOp) -> Interval:
     """Every value that the node's dtype has."""
-    scalar = u.dtype.scalar()
+    return _of_dtype(u.dtype.scalar())
+
+
+@cache
+def _of_dtype(scalar: DType) -> Interval:
     return int(dtypes.min(scalar)), int(dtypes.max(scalar))
 
 
@@ -41,13 +48,21 @@ class Bounds:
         found = self._known.get(u)
         if found is not None:
             return found
-        if not (dtypes.is_int(u.dtype) or dtypes.is_bool(u.dtype)):
+        if u.dtype.kind not in _COUNTED:
             raise TypeError(f"bounds: {u!r} is not an integer")
-        for node in toposort((u,), lambda n: [s for s in self.operands(n) if s not in self._known]):
+        known, stack = self._known, [u]
+        while stack:
+            node = stack[-1]
+            operands = self.operands(node)
+            missing = [s for s in operands if s not in known]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
             low, high = dtype_bounds(node)
-            own = self.own(node, [self._known[s] for s in self.operands(node)])
-            self._known[node] = own if own is not None and low <= own[0] and own[1] <= high else (low, high)
-        return self._known[u]
+            own = self.own(node, [known[s] for s in operands])
+            known[node] = own if own is not None and low <= own[0] and own[1] <= high else (low, high)
+        return known[u]
 
     def wraps(self, u: UOp) -> bool:
         """Whether the mathematical value, as far as it is known, can lie outside of what the node's dtype holds."""
@@ -93,7 +108,7 @@ def _operands(u: UOp) -> tuple[UOp, ...]:
     if u.op not in _THROUGH:
         return ()
     src = u.src[1:] if u.op is Ops.WHERE else u.src
-    return src if all(dtypes.is_int(s.dtype) or dtypes.is_bool(s.dtype) for s in src) else ()
+    return src if all(s.dtype.kind in _COUNTED for s in src) else ()
 
 
 def _own(u: UOp, of: list[Interval]) -> Interval | None:

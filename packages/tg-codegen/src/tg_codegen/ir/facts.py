@@ -78,14 +78,15 @@ def kernel_facts(uops: Sequence[UOp]) -> KernelFacts:
     params: dict[int, UOp] = {}
     variables: dict[str, UOp] = {}
     stored = set()
-    uses, lanes = facts.uses, 1
+    uses, divisors, lanes = facts.uses, facts.divisors, 1
     for u in uops:
         for operand in u.src:
             uses[operand] = uses.get(operand, 0) + 1
-        if u.dtype.count > lanes:
-            lanes = u.dtype.count
-        elif u.dtype.count == 1 and dtypes.is_int(u.dtype):
-            facts.divisors[u] = _divisor(u, facts.divisors)
+        dtype = u.dtype
+        if dtype.count > lanes:
+            lanes = dtype.count
+        elif dtype.count == 1 and dtypes.is_int(dtype):
+            divisors[u] = _divisor(u, divisors)
         if u.op in ALU:
             continue
         if u.op is UOps.PARAM:

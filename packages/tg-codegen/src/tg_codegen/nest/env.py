@@ -20,6 +20,16 @@ class Env:
     root: dict[Expr, sint] = field(default_factory=dict)
     axis: dict[str, sint] = field(default_factory=dict)
     exact: frozenset[Variable] = frozenset()
+    _told: dict[Expr, sint] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def of(self, e: sint) -> sint:
+        """An expression over roots, at this point: several ask for the same one."""
+        if isinstance(e, int):
+            return e
+        found = self._told.get(e)
+        if found is None:
+            found = self._told[e] = substitute(e, self.root)
+        return found
 
     def open(self, name: str, root: Variable, stride: int, value: sint, exact: bool | None = None) -> Env:
         """The environment with one more axis open. ``exact`` None leaves what is known of the root as it is."""

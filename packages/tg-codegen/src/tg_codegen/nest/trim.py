@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from tg_lazy import Ops
-from tg_shape import Expr, ceildiv, coefficient, sint, smax, smin, substitute
+from tg_shape import Expr, ceildiv, coefficient, sint, smax, smin
 
 from .env import Env
 from .nest import Axis, Nest, Node
@@ -114,7 +114,7 @@ def trimmed(axis: Axis, masks: list[Expr], env: Env) -> Trimmed:
         by = coefficient(left, axis.root)
         assert by
         rest = left - axis.root * by
-        here = substitute(rest, env.root)
+        here = env.of(rest)
         if multiple is not None:
             remainder = -here * pow(by, -1, period), period  # by * counter + here is a multiple of the period
         elif by > 0:

@@ -54,13 +54,13 @@ class Rule:
 
     def apply(self, u: UOp, ctx: object = None) -> UOp | None:
         """The right side, or None if the rule does not apply to ``u``."""
-        for captures in match(self.left, u, {}):
+        for captures in match(self.left, u):
             x = captures.get("x", u)
             if x.dtype.kind not in self.domain.kinds:
                 continue
             if isinstance(self.right, Pattern):
                 return instantiate(self.right, captures, u.dtype)
-            captures.setdefault("root", u)
+            captures = {"root": u, **captures}
             found = self.right(**{w: ctx if w == "ctx" else captures[w] for w in self._wants})
             if found is not None:
                 return found

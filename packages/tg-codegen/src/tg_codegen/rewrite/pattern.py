@@ -12,8 +12,9 @@ Patterns are written with Python's operators, so that a rule reads as its equati
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from tg_dtype import ConstType, DType, dtypes
 from tg_lazy import COMMUTATIVE, CONVERSIONS, Ops, result_dtype
@@ -189,39 +190,79 @@ def _same_constant(u: UOp, value: ConstType) -> bool:
     return bool(u.arg == wanted) and (wanted != 0 or str(u.arg) == str(wanted))
 
 
-def match(p: Pattern, u: UOp, captures: Captures | None = None) -> Iterator[Captures]:
-    """Every way in which ``u`` matches, as captures, given those made so far."""
-    if p.ops and u.op not in p.ops:
-        return
-    if p.dtype is not None and u.dtype.scalar() is not p.dtype:
-        return
-    if p.value is not None and not _same_constant(u, p.value):
-        return
-    captures = captures or {}
-    if p.name is not None:
-        known = captures.get(p.name)
-        if known is None:
-            captures = {**captures, p.name: u}
-        elif known is not u:
-            return
-    if p.each and not all(s.op in p.each for s in u.src):
-        return
+def match(p: Pattern, u: UOp) -> Sequence[Captures]:
+    """Every way in which ``u`` matches, as captures; the first one is that in which operands are in their order."""
+    return _matcher(p)(u, _NOTHING)
+
+
+Matcher = Callable[[UOp, Captures], Sequence[Captures]]
+"""Every way in which a node matches a pattern, as captures, given those made so far, which stay as they are."""
+_NOTHING: Captures = {}
+
+
+@cache
+def _matcher(p: Pattern) -> Matcher:
+    """What looks for a pattern, made once for each: what the pattern does not ask for is not asked of any node."""
+    inside = _operands(p) if p.src is not None or p.each else None
+    if p.dtype is None and p.value is None:
+        return _plain(p.ops, p.name, inside)
+    plain = _plain(p.ops, p.name, inside)
+
+    def special(u: UOp, captures: Captures) -> Sequence[Captures]:
+        if p.ops and u.op not in p.ops:
+            return ()
+        if p.dtype is not None and u.dtype.scalar() is not p.dtype:
+            return ()
+        if p.value is not None and not _same_constant(u, p.value):
+            return ()
+        return plain(u, captures)
+
+    return special
+
+
+def _plain(ops: tuple[KOp, ...], name: str | None, inside: Matcher | None) -> Matcher:
+    """A matcher of ops, of a name that captures, and of operands."""
+
+    def plain(u: UOp, captures: Captures) -> Sequence[Captures]:
+        if ops and u.op not in ops:
+            return ()
+        if name is not None:
+            known = captures.get(name)
+            if known is None:
+                captures = {**captures, name: u}
+            elif known is not u:
+                return ()
+        return (captures,) if inside is None else inside(u, captures)
+
+    return plain
+
+
+def _operands(p: Pattern) -> Matcher:
+    """A matcher of the operands of a pattern alone."""
+    each = p.each
     if p.src is None:
-        yield captures
-        return
-    if len(p.src) != len(u.src):
-        return
-    yield from _match_all(p.src, u.src, captures)
-    if len(u.src) == 2 and u.op in COMMUTATIVE and u.src[0] is not u.src[1]:
-        yield from _match_all(p.src, u.src[::-1], captures)
+        return lambda u, captures: (captures,) if all(s.op in each for s in u.src) else ()
+    patterns = tuple(map(_matcher, p.src))
+
+    def operands(u: UOp, captures: Captures) -> Sequence[Captures]:
+        nodes = u.src
+        if len(nodes) != len(patterns) or (each and not all(s.op in each for s in nodes)):
+            return ()
+        found = _in_turn(patterns, nodes, captures)
+        if len(nodes) == 2 and u.op in COMMUTATIVE and nodes[0] is not nodes[1]:
+            found = [*found, *_in_turn(patterns, nodes[::-1], captures)]
+        return found
+
+    return operands
 
 
-def _match_all(patterns: tuple[Pattern, ...], nodes: tuple[UOp, ...], captures: Captures) -> Iterator[Captures]:
-    if not patterns:
-        yield captures
-        return
-    for found in match(patterns[0], nodes[0], captures):
-        yield from _match_all(patterns[1:], nodes[1:], found)
+def _in_turn(patterns: tuple[Matcher, ...], nodes: tuple[UOp, ...], captures: Captures) -> Sequence[Captures]:
+    found: Sequence[Captures] = (captures,)
+    for pattern, node in zip(patterns, nodes, strict=True):
+        found = pattern(node, found[0]) if len(found) == 1 else [way for one in found for way in pattern(node, one)]
+        if not found:
+            return ()
+    return found
 
 
 def instantiate(p: Pattern, captures: Mapping[str, UOp], dtype: DType) -> UOp:

@@ -62,20 +62,23 @@ def over_rows(order: Sequence[UOp], change: Callable[[UOp], ChangedRows]) -> UOp
       order: the nodes of the kernel, operands first.
       change: what is done to such a loop.
     """
-    new: dict[UOp, UOp] = {}
+    new: dict[UOp, UOp] = {}  # of nodes that are others now, or that others follow
     rest: dict[UOp, UOp] = {}
     for u in order if any(map(is_row, order)) else ():
-        src: list[UOp] = []
-        for s in u.src:
-            src.append(new[s])
-            if src[-1] in rest and u.op is not UOps.READ:
-                src.append(rest[src[-1]])
-        found = u.replace(tuple(src))
+        found, last = u, None
+        if not new.keys().isdisjoint(u.src):
+            src: list[UOp] = []
+            for s in u.src:
+                src.append(new.get(s, s))
+                if src[-1] in rest and u.op is not UOps.READ:
+                    src.append(rest[src[-1]])
+            found = u.replace(tuple(src))
         if is_row(found):
             found, last = change(found)
             if last is not None:
                 rest[found] = last
-        new[u] = found
+        if found is not u or last is not None:
+            new[u] = found
     return new.get(order[-1], order[-1])
 
 
