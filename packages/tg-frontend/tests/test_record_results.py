@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tg_frontend import JitError, Tensor, TinyJit, scan
+from tg_frontend import JitError, Tensor, TinyJit, fft, scan
 from tg_lazy import Ops
 from tg_shape import Variable
 
@@ -386,3 +386,30 @@ def test_parts_of_memory_go_in_again(backend: str) -> None:
         xs, _ = averages(init, xs)
         assert now.flatten().tolist() == pytest.approx([one for x in xs for one in x], rel=1e-5)
         assert total(now).tolist() == pytest.approx([2 * sum(column) for column in zip(*xs, strict=True)], rel=1e-5)
+
+
+VIEWS: dict[str, Any] = {
+    "transposed": lambda y: y.T,
+    "a row": lambda y: y[1],
+    "backwards": lambda y: y.flip(1),
+    "twice": lambda y: (y, y.T),
+    "repeated": lambda y: y[:, :1].expand(3, 4),
+    "parts of complex numbers": lambda y: fft.fft(y),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_results_that_are_views(name: str, backend: str) -> None:
+    """They need no look at the arguments, but where two are of one memory; later calls do not change what they show."""
+    view = VIEWS[name]
+    function = TinyJit(lambda x: view((x * 2 + 1).contiguous().realize()))
+    found: list[Tensor] = []
+    wanted: list[Tensor] = []
+    for n in range(5):
+        x = (Tensor.arange(12.0).reshape(3, 4) * (n + 1)).contiguous().realize()
+        results, plain = function(x), view((x * 2 + 1).contiguous())
+        for kept, one in ((found, results), (wanted, plain)):
+            kept.extend(one if isinstance(one, tuple) else [one])
+    assert function.captured is not None and (function.captured.expected is None) == (name == "twice")
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours.tolist() == theirs.tolist()

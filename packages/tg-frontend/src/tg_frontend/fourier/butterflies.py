@@ -79,6 +79,6 @@ def _turned(x: Lazies, axes: Sequence[int], n: int) -> Lazies:
         a, b = re.alu(Ops.ADD, im).alu(Ops.MUL, half), im.alu(Ops.SUB, re).alu(Ops.MUL, half)
     else:
         c, s = re.const_like(math.cos(2 * math.pi / n)), re.const_like(math.sin(2 * math.pi / n))
-        a = re.alu(Ops.MUL, c).alu(Ops.ADD, im.alu(Ops.MUL, s))
-        b = im.alu(Ops.MUL, c).alu(Ops.SUB, re.alu(Ops.MUL, s))
+        a = re.alu(Ops.MULACC, c, im.alu(Ops.MUL, s))
+        b = im.alu(Ops.MULACC, c, re.alu(Ops.MUL, s).alu(Ops.NEG))
     return here.alu(Ops.WHERE, a, re), here.alu(Ops.WHERE, b, im)

@@ -22,7 +22,9 @@ from __future__ import annotations
 from math import prod
 
 from tg_dtype import dtypes
+from tg_lazy import Ops
 
+from ..array.shapes import broadcast_shape
 from .butterflies import butterfly, stacked
 from .tables import HOST, TABLES, chirp, matrix, twiddles
 
@@ -197,7 +199,13 @@ def _reshaped(x: Pair, shape: tuple[int, ...]) -> Pair:
 
 
 def _times(x: Pair, y: Pair) -> Pair:
-    return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
+    """Products of complex numbers; of the two products that a part is made of, one is rounded with their sum."""
+    kind = type(x[0])
+    shape = broadcast_shape("fft", x[0].shape, y[0].shape)
+    a, b, c, d = (part.expand(shape).lazydata for part in (*x, *y))
+    re = a.alu(Ops.MULACC, c, b.alu(Ops.MUL, d).alu(Ops.NEG))
+    im = a.alu(Ops.MULACC, d, b.alu(Ops.MUL, c))
+    return kind._wrap(re), kind._wrap(im)
 
 
 def _large_pass(x: Pair, scale: float) -> Pair:

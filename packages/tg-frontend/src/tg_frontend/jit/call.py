@@ -304,7 +304,8 @@ class Expected:
     and what is no container.
 
     Attributes:
-      tensors: for each tensor its position, how it is seen, its dtype and device.
+      tensors: for each tensor its class and position, which part of a complex one it is (-1: of none), how it is seen,
+        its dtype and device.
       variables: for each bound variable its position, and itself.
       others: for each other argument its position, and the fact that it is.
     """
@@ -313,7 +314,7 @@ class Expected:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.tensors: list[tuple[int, ShapeTracker, DType, str]] = []
+        self.tensors: list[tuple[type[Any], int, int, ShapeTracker, DType, str]] = []
         self.variables: list[tuple[int, Variable]] = []
         self.others: list[tuple[int, object]] = []
 
@@ -322,11 +323,14 @@ class Expected:
         """What to expect when a call had these arguments; None where it takes a closer look each time."""
         self = cls(len(args))
         for n, arg in enumerate(args):
-            if type(arg) is Tensor:
-                lazy = arg.lazydata
-                if not lazy.st.numeric or not lazy.is_whole:
-                    return None
-                self.tensors.append((n, lazy.st, lazy.dtype, lazy.device))
+            if type(arg) is Tensor or (isinstance(arg, Tensor) and arg.dtype.kind == "complex"):
+                parts = arg._floats()
+                for part, one in enumerate(parts):
+                    lazy = one.lazydata
+                    if not lazy.st.numeric or not lazy.is_whole:
+                        return None
+                    which = part if len(parts) > 1 else -1
+                    self.tensors.append((type(arg), n, which, lazy.st, lazy.dtype, lazy.device))
             elif isinstance(arg, Bind):
                 if any(arg.var == var for _, var in self.variables):
                     return None
@@ -343,10 +347,12 @@ class Expected:
         if len(args) != self.count:
             return None
         buffers: list[Any] = []
-        for n, st, dtype, device in self.tensors:
+        for kind, n, part, st, dtype, device in self.tensors:
             arg = args[n]
-            if type(arg) is not Tensor:
+            if type(arg) is not kind:
                 return None
+            if part >= 0:
+                arg = arg._parts[part]
             lazy: LazyBuffer = arg._lazy
             base = lazy if lazy._storage is not None else lazy.base
             storage = base._storage
@@ -372,3 +378,9 @@ class Expected:
             elif isinstance(arg, (Tensor, Bind)) or fact(arg) != known:
                 return None
         return buffers, values
+
+    def tensor(self, args: tuple[Any, ...], number: int) -> Tensor:
+        """A tensor of the arguments, or the part of a complex one, by its place in :attr:`tensors`."""
+        _, position, part, *_ = self.tensors[number]
+        found: Tensor = args[position] if part < 0 else args[position]._parts[part]
+        return found

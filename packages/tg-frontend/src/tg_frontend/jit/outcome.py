@@ -119,13 +119,18 @@ class Outcome:
         self._shared = self._sharing(found, call, seen, alike)
         # a result that is one tensor of its own, seen as it lies in memory: which output it is, and how
         self._whole: dict[int, tuple[int, ShapeTracker, tuple[str, int]]] = {}
+        # one that is a view of such memory: which output it is, how that is shaped, and how it is seen
+        self._views: dict[int, tuple[int, ShapeTracker, ShapeTracker, tuple[str, int]]] = {}
         for number, lazy in self.tensors.items():
             place = self._places[number] - len(self._inputs)
-            whole = lazy.st.numeric and lazy.st.contiguous and lazy.st.size == lazy.base.st.size
-            if place >= 0 and whole and number not in self._shared:
+            if place < 0 or number in self._shared or number in self._given:
+                continue
+            if lazy.st.numeric and lazy.st.contiguous and lazy.st.size == lazy.base.st.size:
                 self._whole[number] = place, lazy.st, lazy.origin
+            elif lazy.st.numeric and lazy.base.st.numeric:
+                self._views[number] = place, lazy.base.st, lazy.st, lazy.origin
         self.only = None if id(result) in self._parts else self._whole.get(id(result))
-        self.simple = len(self._whole) == len(self.tensors)
+        self.simple = len(self._whole) + len(self._views) == len(self.tensors)
 
     def _place(self, lazy: LazyBuffer) -> int:
         """Which of the replaced buffers a result is in, by number; -1 if none."""
@@ -212,6 +217,10 @@ class _Renewal:
         if whole is not None:
             place, st, origin = whole
             return Tensor._wrap(LazyBuffer.in_storage(self._storage(place, number), st, origin))
+        view = self._of._views.get(number)
+        if view is not None:
+            place, base, st, origin = view
+            return Tensor._wrap(LazyBuffer.in_storage(self._storage(place, number), base, origin).seen(st))
         made = self._made.get(number)
         if made is None:
             made = self._made[number] = self._renewed(tensor)

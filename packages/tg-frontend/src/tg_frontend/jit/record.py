@@ -203,8 +203,9 @@ class Record:
     def _may_write(self, args: tuple[Any, ...], expected: Expected) -> bool:
         """Whether arguments may be written as they are: nobody has yet to read them, and their memory is theirs."""
         for position in self.written:
-            arg = args[expected.tensors[position][0]]
+            arg = expected.tensor(args, position)
             storage = arg._lazy.storage
+            assert storage is not None
             if storage.readers or storage.holders or not arg._owns():
                 return False
         return True
