@@ -78,3 +78,10 @@ def test_values() -> None:
     interpret(linearize(emit_nest(lower(ast), CPU)), [x.data.cast("B") for x in (out, *given)], {})
     a, b, c, d = given
     np.testing.assert_allclose(out, ((a * b + c) * d).sum(1), rtol=1e-5)
+
+
+def test_what_a_graph_rounds_once_is_rounded_twice_by_strict_kernels() -> None:
+    a, b, c = (A.load(slot, F32, WIDE) for slot in (1, 2, 3))
+    ast = A.sink((A.store(4, WIDE, A.alu(Ops.MULACC, a, b, c)),), buffers())
+    assert ops(ast) == (1, 0)
+    assert ops(ast, replace(CPU, strict=True)) == (0, 1)

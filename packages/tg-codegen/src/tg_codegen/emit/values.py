@@ -96,8 +96,10 @@ class Values:
                 Ops.WHERE, src[0].broadcast(lanes), const(0, node.dtype).broadcast(lanes))
         if not is_elementwise(node):
             raise EmitError(f"{node!r} cannot be emitted")
-        dtype = node.dtype if lanes == 1 else node.dtype.vec(lanes)
-        return UOp(op, dtype, tuple([s if s.dtype.count == lanes else s.broadcast(lanes) for s in src]))
+        src = [s if s.dtype.count == lanes else s.broadcast(lanes) for s in src]
+        if op is Ops.MULACC and self.whole.target.strict:
+            return src[0].alu(Ops.MUL, src[1]).alu(Ops.ADD, src[2])
+        return UOp(op, node.dtype if lanes == 1 else node.dtype.vec(lanes), tuple(src))
 
     def load(self, node: Node, env: Env, site: Site) -> UOp:
         """A LOAD, in a tile where its lanes are far apart."""
