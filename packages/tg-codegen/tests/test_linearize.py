@@ -10,12 +10,15 @@ from weakref import ref
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tg_codegen import Target
 from tg_codegen.ir.bounds import Bounds
 from tg_codegen.ir.text import parse, print_uops
 from tg_codegen.ir.uop import UOp, UOps, const
 from tg_codegen.ir.verify import verify
+from tg_codegen.linear.interleave import in_turns
 from tg_codegen.linear.interpret import interpret
 from tg_codegen.linear.linearize import linearize
+from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.rewrite.engine import graph_rewrite
 from tg_codegen.rewrite.rules import simplify
 from tg_dtype import AddrSpace, dtypes
@@ -25,6 +28,8 @@ from tg_shape import toposort
 I32, VOID = dtypes.int32, dtypes.void
 OUT = UOp(UOps.PARAM, I32.ptr(64), (), 0)
 IN = UOp(UOps.PARAM, I32.ptr(64), (), 1)
+EAGER = Target(registers=1 << 20, cpu=CPUCosts(scheduler=0))
+"""A machine on which any two chains of arithmetic stand side by side."""
 
 
 def num(value: int) -> UOp:
@@ -153,7 +158,10 @@ def test_random_kernels(data: st.DataObject) -> None:
     for _, run in effects:
         run({}, memory)
     source = bytearray(b"".join((n * 3).to_bytes(4, "little") for n in range(64)))
-    for form in (linear, graph_rewrite(root, simplify, Bounds())):
+    beside = in_turns(linear, EAGER)
+    verify(beside)
+    assert sorted(map(id, beside)) == sorted(map(id, linear))
+    for form in (linear, graph_rewrite(root, simplify, Bounds()), beside):
         out = bytearray(256)
         interpret(form, [out, source])
         assert memoryview(out).cast("i").tolist() == memory
@@ -246,14 +254,18 @@ def test_in_place_old_values_are_read(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 12))):
         lanes = data.draw(st.sampled_from((1, 2, 4, 8)))
         (source, start), (target, end) = place(lanes), place(lanes)
-        stores.append(UOp(UOps.STORE, VOID, (whole, target, UOp(UOps.LOAD, I32.vec(lanes), (whole, source)))))
-        expected[end : end + lanes] = range(start, start + lanes)
+        value, length = UOp(UOps.LOAD, I32.vec(lanes), (whole, source)), data.draw(st.integers(0, 3))
+        for _ in range(length):
+            value = value.alu(Ops.NEG)
+        stores.append(UOp(UOps.STORE, VOID, (whole, target, value)))
+        expected[end : end + lanes] = [(-1) ** length * n for n in range(start, start + lanes)]
     linear = linearize(sink(loop(i, *stores)))
-    verify(linear)
-    memory = bytearray(256)
-    memoryview(memory).cast("i")[:] = memoryview(array("i", range(64)))
-    interpret(linear, [memory])
-    assert memoryview(memory).cast("i").tolist() == expected
+    for form in (linear, in_turns(linear, EAGER)):
+        verify(form)
+        memory = bytearray(256)
+        memoryview(memory).cast("i")[:] = memoryview(array("i", range(64)))
+        interpret(form, [memory])
+        assert memoryview(memory).cast("i").tolist() == expected
 
 
 def test_what_is_done_in_place_needs_few_registers() -> None:

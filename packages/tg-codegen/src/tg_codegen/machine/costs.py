@@ -33,6 +33,12 @@ class CPUCosts:
     latency: int = number(
         4, "cycles", "from one addition or multiply-add to the next that needs it",
         "Fog: FMA on Skylake and Zen 3; Neoverse: ASIMD multiply accumulate; probe `latency`")  # fmt: skip
+    scheduler: int = number(
+        96, "instructions", "that wait for their operands at a time, while others that have theirs begin",
+        "Fog, “The microarchitecture of Intel, AMD and VIA CPUs”: Skylake 97, Haswell 60")  # fmt: skip
+    crowding: float = number(
+        1.25, "times", "the registers that values alive in chains side by side may take, of which some are reloaded",
+        "exponentials, error functions, logarithms, sines: 2, 4 and 8 copies with AVX2 and AVX-512")  # fmt: skip
     slack: float = number(
         1.3, "times", "the accumulators that just hide that latency; with fewer whatever else delays a sum shows",
         "rows `sgemm` of the bench, tile by tile")  # fmt: skip

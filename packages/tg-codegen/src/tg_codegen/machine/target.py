@@ -140,6 +140,15 @@ class Target:
         return not self.grid
 
     @property
+    def hides_latency(self) -> bool:
+        """Whether a thread hides how long its own arithmetic takes: of work-items, others compute while some wait.
+
+        >>> Target(kind="gpu").hides_latency
+        False
+        """
+        return not self.grid
+
+    @property
     def reads_unasked(self) -> bool:
         """Whether lanes read an element that nobody wants rather than ask: a branch for each of them takes longer.
 

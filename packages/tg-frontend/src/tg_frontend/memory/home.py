@@ -97,10 +97,10 @@ class Memory(Lineage):
         self = cls(lazy, False, owner)
         if base.op not in LEAVES:
             with graph_lock:
-                owner = base if base.storage is None else base.storage.root
-                holders = owner.holders
+                held = base if base.storage is None else base.storage.root
+                holders = held.holders
                 if holders is None:
-                    holders = owner.holders = Readers()
+                    holders = held.holders = Readers()
                 holders[ref(self)] = None
                 if len(holders) > holders.limit:
                     holders.sweep()

@@ -1,0 +1,127 @@
+"""Chains of arithmetic that do not need one another, such as those of unrolled copies, side by side.
+
+A processor starts what has its operands among the instructions that its scheduler holds. Where a chain takes so long
+that the scheduler is full before as many chains are in it as would keep all units busy, copies that follow one another
+wait for one another; written an instruction of each in turn, they all advance. There are as many as registers hold what
+is alive in all of them, or some more: what is read again from the stack delays less than a chain that waits.
+
+Source: Little's law; J. Fisher, "Trace Scheduling", IEEE Trans. Computers 30 (1981), on lists of what is ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tg_dtype import DType
+from tg_lazy import Ops
+
+from ..ir.spec import EFFECTS, LEAVES, OPENS
+from ..ir.uop import UOp, UOps
+from ..machine.target import Target
+
+_ENDS = frozenset({UOps.STORE, UOps.ASSIGN})
+"""Effects that a chain ends in."""
+_BORDERS = (EFFECTS | OPENS | frozenset(LEAVES)) - _ENDS
+"""What nothing is moved across. Leaves come first anyway."""
+
+
+def in_turns(uops: Sequence[UOp], target: Target) -> list[UOp]:
+    """The same list with long chains side by side, where a thread hides by itself how long they take.
+
+    Args:
+      uops: in execution order.
+      target: the machine.
+    """
+    if not target.hides_latency:
+        return list(uops)
+    found, block = list[UOp](), list[UOp]()
+    for u in uops:
+        if u.op in _BORDERS:
+            found += [*_block(block, target), u]
+            block = []
+        else:
+            block.append(u)
+    return [*found, *_block(block, target)]
+
+
+def _block(uops: list[UOp], target: Target) -> list[UOp]:
+    """A list without borders."""
+    ends = [at for at, u in enumerate(uops) if u.op in _ENDS]
+    if len(ends) < 2:
+        return uops
+    found, run = list[UOp](), list[list[UOp]]()
+    for first, last in zip((0, *(at + 1 for at in ends)), ends, strict=False):
+        chain = uops[first : last + 1]
+        if _long(chain, target):
+            run.append(chain)
+            continue
+        found += [*_groups(run, uops, target), *chain]
+        run = []
+    return [*found, *_groups(run, uops, target), *uops[ends[-1] + 1 :]]
+
+
+def _groups(run: list[list[UOp]], block: Sequence[UOp], target: Target) -> Iterator[UOp]:
+    """Long chains that follow one another, in groups alike in size, each as large as registers allow."""
+    if not run:
+        return
+    free = (target.registers - _kept(block, target)) * target.cpu.crowding
+    alive = [_alive(chain, target) for chain in run]
+    size = next(size for size in (-(-len(run) // parts) for parts in range(1, len(run) + 1))
+                if size == 1 or all(sum(alive[at : at + size]) <= free for at in range(0, len(run), size)))
+    for at in range(0, len(run), size):
+        yield from _side_by_side(run[at : at + size])
+
+
+def _long(chain: Sequence[UOp], target: Target) -> bool:
+    """Whether the scheduler is full before as many such chains are in it as keep all units busy."""
+    if len(chain) * target.cpu.in_flight <= target.cpu.scheduler:
+        return False
+    depths: dict[UOp, int] = {}
+    for u in chain:
+        depths[u] = max([depths.get(s, 0) for s in u.src], default=0) + isinstance(u.op, Ops)
+    return max(depths.values()) * target.cpu.in_flight > target.cpu.scheduler
+
+
+def _alive(chain: Sequence[UOp], target: Target) -> int:
+    """Registers that hold what is computed and not yet used for the last time, at the most."""
+    last = {s: at for at, u in enumerate(chain) for s in u.src}
+    ending: dict[int, int] = {}
+    alive = most = 0
+    for at, u in enumerate(chain):
+        alive -= ending.pop(at, 0)
+        if at < (end := last.get(u, 0)):
+            alive += _registers(u.dtype, target)
+            ending[end] = ending.get(end, 0) + _registers(u.dtype, target)
+        most = max(most, alive)
+    return most
+
+
+def _kept(uops: Sequence[UOp], target: Target) -> int:
+    """Registers that hold what a block changes, or only reads, all the time."""
+    inside = set(uops)
+    read = {s for u in uops for s in u.src if s not in inside and s.dtype.count > 1 and not s.is_const}
+    return sum(_registers(u.dtype, target) for u in read)
+
+
+def _registers(dtype: DType, target: Target) -> int:
+    """Vector registers that a value takes."""
+    return -(-dtype.itemsize // target.vector_bytes) if dtype.count > 1 else 1
+
+
+def _side_by_side(chains: Sequence[Sequence[UOp]]) -> list[UOp]:
+    """An instruction of each chain in turn, as soon as it has its operands.
+
+    Chains end together: what the first of them computes for all comes before. So effects stay in order, and none comes
+    before what reads the state that it changes: it is the last of its chain, and is taken where all others have nothing
+    but their effects left, or where it is of the first chain that has anything left.
+    """
+    waiting, rest = {u for chain in chains for u in chain}, [list(reversed(chain)) for chain in chains]
+    found = list[UOp]()
+    while any(rest):
+        longest = max(map(len, rest))
+        # where the longest wait for a shorter one, the first does not: it needs nothing of those behind it
+        ready = [c for c in rest if len(c) == longest and waiting.isdisjoint(c[-1].src)] or [next(filter(None, rest))]
+        for chain in ready:
+            waiting.discard(chain[-1])
+            found.append(chain.pop())
+    return found
