@@ -39,13 +39,13 @@ from tg_lazy import Context
 from tg_runtime import Device, GlobalCounters
 from tg_shape import Variable
 
-from . import fft, linalg, nn, signal, special
+from . import array_api, fft, linalg, nn, signal, special
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import array_api, language, text
+    from . import language, text
 
 __all__ = [
     "Context", "Device", "Function", "GlobalCounters", "Tensor", "TinyJit", "Variable", "array_api", "associative_scan",
@@ -55,7 +55,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-_WHEN_ASKED_FOR = ("array_api", "language", "text")
+_WHEN_ASKED_FOR = ("language", "text")
 
 
 def __getattr__(name: str) -> Any:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from tg_lazy.settings.collector import Uncollected
 
 with Uncollected():  # what is imported stays, and the collector would look through it a hundred times
-    from . import fft, linalg, nn, signal, special
+    from . import array_api, fft, linalg, nn, signal, special
     from .array.printing import set_printoptions
     from .autograd.anomaly import detect_anomaly, set_detect_anomaly
-    from .interchange.namespace import LATER
     from .jit.call import JitError
     from .jit.steps import JIT
     from .jit.tinyjit import TinyJit
@@ -27,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from . import array_api, language, text
+    from . import language, text
 
 __all__ = [
     "JIT",
@@ -64,7 +63,7 @@ __all__ = [
     "while_loop",
 ]  # fmt: skip
 
-_WHEN_ASKED_FOR = ("array_api", "language", "text")
+_WHEN_ASKED_FOR = ("language", "text")
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -74,6 +73,3 @@ def __getattr__(name: str) -> ModuleType:
     from importlib import import_module
 
     return import_module(f".{name}", __name__)
-
-
-LATER.append(lambda: __getattr__("array_api"))

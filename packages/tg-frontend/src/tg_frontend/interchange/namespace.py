@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 _PROVIDED: dict[str, str] = {}
 HANDLERS: list[Callable[[str, Any, dict[str, Any]], Any]] = []
 """What computes a function of numpy with tensors, given its name, or NotImplemented."""
-LATER: list[Callable[[], object]] = []
-"""What imports the modules that provide and compute, on their first use."""
 _OLDER = ("2021.12", "2022.12", "2023.12")
 """Versions of the standard whose functions are all in the one that is provided."""
 
@@ -26,13 +24,6 @@ _OLDER = ("2021.12", "2022.12", "2023.12")
 def provide(version: str, module: str) -> None:
     """Names the module that has the functions of a version of the standard."""
     _PROVIDED[version] = module
-
-
-def _import() -> None:
-    """Sees to it that there is what provides and computes; a thread that comes meanwhile waits for the import."""
-    if not HANDLERS:
-        for load in LATER:
-            load()
 
 
 def __array_namespace__(x: A, /, *, api_version: str | None = None) -> ModuleType:
@@ -44,7 +35,6 @@ def __array_namespace__(x: A, /, *, api_version: str | None = None) -> ModuleTyp
     Raises:
       ValueError: if there is no such version.
     """
-    _import()
     newest = max(_PROVIDED)
     if api_version is not None and api_version not in (*_PROVIDED, *_OLDER):
         raise ValueError(f"__array_namespace__: version {api_version!r} of the standard is not there; {newest} is")
@@ -81,7 +71,6 @@ def __array_function__(x: A, func: Any, types: Any, args: Any, kwargs: dict[str,
       TypeError: if a function would write into a tensor that is neither ``out`` nor the first argument of ``np.put``,
         ``np.place``, ``np.putmask``, ``np.put_along_axis``, ``np.copyto`` or ``np.fill_diagonal``.
     """
-    _import()
     for handler in HANDLERS:
         found = handler(f"{func.__module__}.{func.__name__}", args, kwargs)
         if found is not NotImplemented:

@@ -6,11 +6,12 @@ import math
 
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops
+from tg_shape import Expr
 
 from ..array.array import A, Array
 from ..array.casts import negatable, wide
 from ..array.computing import copied
-from ..array.operands import as_tensor, check_range, float_pair, is_beyond, together
+from ..array.operands import NUMBERS, as_tensor, check_range, float_pair, is_beyond, together
 from ..autograd.functions import Step, splat
 from ..host.transfer import number_of
 from .creation import full_like
@@ -54,7 +55,9 @@ def clip(x: A, min_: Any = None, max_: Any = None) -> A:
     if all(limit is None for limit in limits):  # all elements are within
         return copied(x)
     min_, max_ = limits
-    x, min_, max_ = together(x, min_, max_, what="clip")
+    kept = NUMBERS if dtypes.is_float(x.dtype) else (bool, int, Expr)  # numbers that do not change the dtype
+    if not all(bound is None or isinstance(bound, kept) for bound in (min_, max_)):
+        x, min_, max_ = together(x, min_, max_, what="clip")
     out: A = x if min_ is None else _limited(x, min_, x < min_)
     return out if max_ is None else _limited(out, max_, out > max_)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weakref import ref
 
-from tg_dtype import dtypes, sum_dtype
+from tg_dtype import dtypes
 
 from ..array import arithmetic, writing
 from ..array.array import A, Array
@@ -140,7 +140,9 @@ def rsub(x: A, other: Any, alpha: float = 1) -> A:
 
 
 def sum_to_size(x: A, *size: Any) -> A:
-    """The sum over the axes that :meth:`expand` would repeat a tensor of that size along, in the dtype of :meth:`sum`.
+    """The sum over the axes that :meth:`expand` would repeat a tensor of that size along.
+
+    What is summed has the dtype of :meth:`sum`.
 
     Raises:
       ValueError: if a tensor of that size does not expand to this shape.
@@ -157,5 +159,5 @@ def sum_to_size(x: A, *size: Any) -> A:
         raise ValueError(f"sum_to_size: {tuple(wanted)} does not expand to shape {x.shape}")
     axes = (*range(more), *(more + axis for axis, (old, new) in enumerate(pairs) if new == 1 != old))
     if not axes:
-        return x.cast(sum_dtype(x.dtype))
+        return x
     return x.sum(axes, keepdim=True).reshape(wanted)
