@@ -9,6 +9,7 @@ import pytest
 from tests.fuzz import gradients
 from tg_frontend.array import writing
 from tg_frontend.autograd.functions import Became, Seen
+from tg_frontend.memory.home import Bits, Memory
 from tg_lazy import Context
 
 
@@ -28,6 +29,11 @@ def _found() -> gradients.Finding:
 def test_views_whose_whole_is_not_found_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "_viewed", lambda x: x)
     assert "the derivative is" in _found().what
+
+
+def test_bits_that_are_no_longer_those_of_their_memory_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bits, "take", Memory.take)
+    assert any(".bitcast(" in line for line in _found().lines)
 
 
 def test_writes_as_data_that_are_forgotten_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

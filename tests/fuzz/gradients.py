@@ -26,6 +26,7 @@ TOLERANCE = 1e-9
 GREATEST = 1e6
 """Elements of a larger magnitude make no program."""
 LEAVES = 2
+CUTS = (".detach()", ".detach().bitcast('int64').bitcast('float64')")
 Numbers = np.ndarray[Any, Any]
 
 
@@ -78,6 +79,10 @@ class Dual:
 
     def detach(self) -> Dual:
         return Dual(self.x, np.zeros(self.x.shape))
+
+    def bitcast(self, dtype: str) -> Dual:
+        """The same elements: of bits there are no derivatives, but of what is written to them."""
+        return self.detach()
 
     def clone(self) -> Dual:
         return Dual(self.x.copy(), self.d.copy())
@@ -173,10 +178,15 @@ def parts(value: Any) -> tuple[Any, Any]:
 
 
 class Draft:
-    """A program in the making, and what its names hold by the model."""
+    """A program in the making, and what its names hold by the model.
 
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
+    Args:
+      rng: draws it.
+      cut: what gives the same memory without its gradients, as it is written.
+    """
+
+    def __init__(self, rng: random.Random, cut: str = CUTS[0]) -> None:
+        self.rng, self.cut = rng, cut
         self.lines = [f"a{n} = leaf({n})" for n in range(LEAVES)] + ["v0 = a0 * 1.5", "v1 = a0 + a1 * a1"]
         self.names = model_names()
         for line in self.lines:
@@ -208,7 +218,7 @@ class Draft:
             self.box(ndim), self.box(ndim), f".transpose({rng.randrange(2)}, -1)",
             f".unsqueeze({rng.randint(0, ndim)})",
             f".diagonal({rng.randint(-1, 1)})", f".unfold({rng.randrange(max(ndim, 1))}, 2, {rng.randint(2, 3)})",
-            f".view({rng.choice(('-1', '2, -1', '-1, 2', '4, 3'))})", ".detach()",
+            f".view({rng.choice(('-1', '2, -1', '-1, 2', '4, 3'))})", self.cut,
         ))  # fmt: skip
 
     def value(self) -> str:
@@ -258,7 +268,7 @@ def model_names() -> dict[str, Any]:
 
 def drawn(seed: int, steps: int = 12) -> list[str]:
     """The lines of a random program."""
-    draft = Draft(random.Random(seed))
+    draft = Draft(random.Random(seed), CUTS[seed % len(CUTS)])
     for _ in range(draft.rng.randint(3, steps)):
         draft.step()
     return draft.lines

@@ -162,3 +162,9 @@ def test_two_spellings_of_one_argument() -> None:
     for name, keywords in ((name, keywords) for name, each in given.items() for keywords in each):
         with pytest.raises(TypeError, match=rf"Tensor.{name}\(\) got '.*' twice: '.*' is another name for it"):
             getattr(x, name)(**keywords)
+
+
+@pytest.mark.parametrize("name", ["add", "bitwise_left_shift", "maximum", "lshift"])
+def test_methods_called_with_numbers_alone_are_named_as_the_tensors(name: str) -> None:
+    with pytest.raises(TypeError, match=r"^Tensor\.\w+: arguments of another kind"):
+        getattr(Tensor, name)(2, 3)

@@ -206,6 +206,25 @@ def test_a_refused_function_changes_nothing() -> None:
     assert w.assign(w * 2).tolist() == [2.0, 4.0]
 
 
+def test_a_refused_function_leaves_gradients_as_they_were() -> None:
+    a, b = Tensor([1.0, 2.0, 3.0], requires_grad=True), Tensor([5.0], requires_grad=True)
+    whole = a * 1.0
+    part = whole.detach()
+
+    def step(c: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        whole[0] = c * a[1]
+        part[0] = c * b[0]
+        return c, x
+
+    with pytest.raises(RuntimeError, match="writes in place to a tensor of shape"):
+        scan(step, Tensor(2.0), Tensor([1.0, 2.0]))
+    whole[1] = b[0]
+    assert whole.tolist() == part.tolist() == [1.0, 5.0, 3.0] and not part.requires_grad
+    (whole * Tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert a.grad is not None and a.grad.tolist() == [1.0, 0.0, 100.0]
+    assert b.grad is not None and b.grad.tolist() == [10.0]
+
+
 @pytest.mark.parametrize("made", ["computed", "a constant", "a view of a constant", "a view"])
 def test_writing_to_what_has_no_memory_yet_is_refused(made: str) -> None:
     start = Tensor([1.0, 2.0])

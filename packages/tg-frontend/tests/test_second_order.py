@@ -182,3 +182,14 @@ def test_a_rule_that_cannot_be_recorded_says_so() -> None:
     (slope,) = x._apply(Bad()).gradient(x)
     with pytest.raises(TypeError, match="the gradient of bad cannot be differentiated"):
         slope.gradient(x)
+
+
+@pytest.mark.parametrize(("sizes", "out"), [((7,), 4), ((8,), 3), ((8, 5), 3), ((5, 7, 8), 3)])
+@pytest.mark.parametrize("batch", [0, 2])
+def test_pools_of_no_elements_have_second_gradients_like_others(batch: int, sizes: tuple[int, ...], out: int) -> None:
+    x = Tensor.ones(batch, 3, *sizes, requires_grad=True)
+    pool = getattr(nn.functional, f"adaptive_avg_pool{len(sizes)}d")
+    (slope,) = pool(x, out).square().sum().gradient(x, create_graph=True)
+    (second,) = slope.square().sum().gradient(x, materialize_grads=True)
+    assert slope.shape == second.shape == x.shape
+    assert batch == 0 or bool((second != 0).any().item())

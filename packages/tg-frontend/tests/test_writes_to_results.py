@@ -150,3 +150,43 @@ def test_nothing_is_recorded_where_no_gradient_is_wanted() -> None:
         cache[1] = layer(Tensor(DATA))[0]
     assert cache._ctx is None
     assert cache.requires_grad is not True
+
+
+# *** which memory a gradient is of ***
+
+
+def test_a_tensor_that_got_other_memory_has_the_gradients_of_that_alone() -> None:
+    a, b = Tensor([1.0, 2.0, 3.0], requires_grad=True), Tensor([5.0], requires_grad=True)
+    whole, leaf = a * 2, Tensor.zeros(3, requires_grad=True)
+    leaf.data = whole
+    whole[0] = b[0]
+    (leaf * 3).sum().backward()
+    assert leaf.tolist() == [5.0, 4.0, 6.0] and b.grad is None
+    assert leaf.grad is not None and leaf.grad.tolist() == [3.0, 3.0, 3.0]
+
+
+def test_what_was_detached_and_got_other_memory_is_cut_off_no_more() -> None:
+    a, b = Tensor([1.0, 2.0, 3.0], requires_grad=True), Tensor([5.0], requires_grad=True)
+    part, whole = (a * 2).detach(), Tensor.zeros(3)
+    part[1] = b[0]
+    part.replace(whole)
+    whole[0] = b[0] * 7
+    assert part.requires_grad
+    part.sum().backward()
+    assert part.tolist() == [35.0, 0.0, 0.0]
+    assert b.grad is not None and b.grad.tolist() == [7.0] and a.grad is None
+
+
+@pytest.mark.parametrize("kinds", [("int32", "float32"), ("int16", "float32"), ("uint8", "int64", "float32")])
+def test_a_gradient_flows_through_what_is_written_as_bits_of_other_memory(kinds: tuple[str, ...]) -> None:
+    x, w = Tensor([1.0, 2.0, 3.0, 4.0]).realize(), Tensor([2.0, 3.0, 5.0, 7.0], requires_grad=True)
+    bits, part = x, x[1:]
+    for kind in kinds:
+        bits = bits.bitcast(kind)
+    bits *= w
+    assert x.tolist() == bits.tolist() == [2.0, 6.0, 15.0, 28.0] and part.tolist() == [6.0, 15.0, 28.0]
+    x[0] = 100.0
+    bits[1] = w[0]
+    assert x.tolist() == bits.tolist() == [100.0, 2.0, 15.0, 28.0]
+    bits[1:].sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [1.0, 0.0, 3.0, 4.0] and not x.requires_grad

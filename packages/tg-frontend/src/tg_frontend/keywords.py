@@ -135,8 +135,9 @@ class _Signature:
 
     def label(self, args: tuple[Any, ...]) -> str:
         name = self.name
-        kind = type(args[0]) if args and self.bound else type
-        inherited = not issubclass(kind, type) and not hasattr(kind, "lazydata")  # Parameter's are called Tensor's
+        kind: type[Any] = type(args[0]) if args and self.bound else type
+        ours = any(base.__name__ == self.owner for base in kind.__mro__)  # not the 2 of Tensor.add(2, 3)
+        inherited = ours and not hasattr(kind, "lazydata")  # Parameter's are called Tensor's
         owner = kind.__name__ if inherited else self.owner
         return owner if name in _OPENINGS else f"{owner}.{name}"
 

@@ -138,7 +138,8 @@ class Base:
 
     def _become_sparse(self, rows: RowSparse) -> None:
         """Gives this tensor other content, of its shape and dtype."""
-        self._lazy, self._home, self._place = rows.dense(), None, None
+        self._lazy = rows.dense()
+        self._home = self._place = self._cut = None
         self._rows = Rows(self._lazy, self._wrap(rows.index), self._wrap(rows.values), rows.coalesced)
         Moves.number += 1
 
@@ -254,7 +255,8 @@ class Base:
 
     @lazydata.setter
     def lazydata(self, lazy: LazyBuffer) -> None:
-        self._lazy, self._home, self._place = lazy, None, None
+        self._lazy = lazy
+        self._home = self._place = self._cut = None
         Moves.number += 1
 
     def _part(self) -> None:

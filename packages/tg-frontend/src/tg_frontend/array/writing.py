@@ -95,7 +95,7 @@ def replace(x: B, other: B) -> B:
         raise TypeError(f"replace: a tensor of {other.dtype.name} for one of {x.dtype.name}")
     x._let_go()
     home = other._memory()
-    x._lazy, x._home, x._place = other.lazydata, home, other._place
+    x._lazy, x._home, x._place, x._cut = other.lazydata, home, other._place, other._cut
     Moves.number += 1
     return x
 
@@ -367,7 +367,7 @@ def take_over(x: B, new: B, part: ShapeTracker | None = None) -> None:
         if line.node is None:
             line.computed = flows(x)
         line.node = node
-        home.advance(node._lazy.base)
+        home.take(node._lazy)
 
 
 def _check_view(x: B) -> None:
@@ -423,7 +423,7 @@ def _viewed(x: B) -> B:
 def adopt(x: B, other: B) -> None:
     """Takes the elements of ``other``, which are copied when one of the two is written."""
     x._let_go()
-    x._lazy = other.lazydata
+    x._lazy, x._cut = other.lazydata, None
     x._part()
     Moves.number += 1
 

@@ -235,7 +235,10 @@ def recorded(node: Any, function: Function, parents: Sequence[Any], grad: Record
         tensor = node if place < 0 else parents[place]
         return _of(tensor, getattr(function, name), function, node)
 
-    return function.derive(grad, operand)  # type: ignore[arg-type]
+    found: Any = function.derive(grad, operand)  # type: ignore[arg-type]
+    # a rule that was given recorded values alone gives another one where that depends on none: zeros, of no elements
+    own: Any = tuple([Recorded(type(node)._wrap(part)) if type(part) is LazyBuffer else part for part in found])
+    return own  # type: ignore[no-any-return]
 
 
 def _of(tensor: Any, kept: LazyBuffer, function: Function, node: Any) -> Recorded | Overwritten:

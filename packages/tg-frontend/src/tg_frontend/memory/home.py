@@ -180,6 +180,10 @@ class Memory(Lineage):
         self._end()
         self._move(base)
 
+    def take(self, root: LazyBuffer) -> None:
+        """Takes a new version of all of the memory, which is no other tensor's."""
+        self.advance(root.base)
+
     def _end(self) -> None:
         """Marks the version that there was as overwritten; not a node that others hold, too: they keep its value."""
         base = self.base
@@ -227,6 +231,10 @@ class Bits(Memory):
         """Makes memory of the whole, so that a part of it is memory, too."""
         self.whole.settle()
         self.follow()
+
+    def take(self, root: LazyBuffer) -> None:
+        """Writes the bits of the new version to the memory itself."""
+        self.write(contiguous(root.shape), root)
 
     def rewritten(self) -> None:
         """The memory itself has a new version."""

@@ -43,7 +43,7 @@ def _turn(tensor: Tensor, value: Tensor) -> None:
     """Makes this very object the complex tensor that ``value`` is, whose parts are learnt as it was."""
     wish, learnt = tensor.requires_grad, hasattr(tensor, "_parameter")
     delist(tensor)
-    tensor.grad = tensor._ctx = tensor._home = tensor._place = None
+    tensor.grad = tensor._ctx = tensor._home = tensor._place = tensor._cut = None
     del tensor._lazy
     tensor.__class__ = type(value)
     tensor._parts = value._parts

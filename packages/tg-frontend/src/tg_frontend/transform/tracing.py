@@ -97,10 +97,12 @@ class _Before:
     """Every tensor of now, and the memory that it has now."""
 
     def __init__(self) -> None:
-        self._seen: list[Any] = [(t, t._lazy, t._home, t._place) for t in live() if isinstance(t, Tensor)]
+        self._seen: list[Any] = [(t, t._lazy, t._home, t._place, t._cut) for t in live() if isinstance(t, Tensor)]
         self._homes = {
-            id(home): (home, home.root, home.base, home.direct) for *_, home, _ in self._seen if home is not None
+            id(home): (home, home.root, home.base, home.direct) for *_, home, _, _ in self._seen if home is not None
         }  # fmt: skip
+        lines = [line for *_, home, _, cut in self._seen for line in (home, cut) if line is not None]
+        self._lines = {id(line): (line, line.node, line.computed) for line in lines}
 
     def had(self, memory: Memory) -> bool:
         """Whether a memory is one of these tensors', or was made for one of them since."""
@@ -111,9 +113,11 @@ class _Before:
         for home, root, base, direct in self._homes.values():
             if home.base is not base:
                 home.root, home.base, home.direct = root, base, direct
-        for tensor, lazy, home, place in self._seen:
+        for line, node, computed in self._lines.values():
+            line.node, line.computed = node, computed
+        for tensor, lazy, home, place, cut in self._seen:
             if tensor._home is not home or (home is not None and tensor._lazy is not lazy):
-                tensor._lazy, tensor._home, tensor._place = lazy, home, place
+                tensor._lazy, tensor._home, tensor._place, tensor._cut = lazy, home, place, cut
         Moves.number += 1
 
 
