@@ -52,3 +52,10 @@ def test_what_is_imported_late_is_there_for_whoever_does_not_name_it(tmp_path: P
     ):
         program = f"from {package} import Tensor; x = Tensor([1.0, 2.0], requires_grad=True); {asked}; print(x.grad)"
         assert in_a_new_process(program, tmp_path) == "Tensor([1., 1.])", asked
+
+
+def test_what_is_imported_late_is_listed_before(tmp_path: Path) -> None:
+    """Completion and tools for documentation go by ``dir``."""
+    for package in ("tinytg", "tg_frontend"):
+        program = f"import {package} as m; print(*sorted({{*m.__all__}} - {{*dir(m)}}))"
+        assert in_a_new_process(program, tmp_path) == "", package

@@ -77,4 +77,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from tg_frontend.functions.names import names
 
-    return sorted({*globals(), *names()})
+    return sorted({*globals(), *_WHEN_ASKED_FOR, *names()})

@@ -10,6 +10,7 @@ import pytest
 
 from tg_codegen import Target, compile_ast, parse_action
 from tg_codegen.ir.uop import UOp, UOps, const
+from tg_codegen.linear import interleave
 from tg_codegen.linear.interleave import in_turns
 from tg_codegen.linear.interpret import interpret
 from tg_codegen.linear.linearize import linearize
@@ -80,6 +81,21 @@ def test_chains_of_random_lengths_compute_the_same() -> None:
             interpret(form, [out, data])
             results.append(bytes(out))
         assert results[0] == results[1] and set(uops) == set(beside) and len(uops) == len(beside)
+
+
+def test_short_chains_between_long_ones_take_no_second_look_at_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel of many thousand operations would take minutes."""
+    looks, kept = list[int](), interleave._kept
+
+    def look(uops: list[UOp], target: Target) -> int:
+        looks.append(len(uops))
+        return kept(uops, target)
+
+    monkeypatch.setattr(interleave, "_kept", look)
+    uops = chains([20, 1] * 25)
+    assert in_turns(uops, CPU) == uops and len(looks) == 1
+    uops = chains([20, 20, 1] * 16)
+    assert turns(in_turns(uops, CPU)) > turns(uops) and len(looks) == 2
 
 
 def test_nothing_leaves_its_loop() -> None:

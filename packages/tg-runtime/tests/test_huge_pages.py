@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import mmap
 import random
 import sys
+from collections.abc import Callable
 from itertools import accumulate, pairwise
+from types import FrameType
 from typing import Any
 
 import pytest
 
 from tg_dtype import dtypes
 from tg_runtime import Buffer, Device
+from tg_runtime.memory import gaps
 from tg_runtime.memory.host import HostAllocator, HostMemory
 from tg_runtime.memory.huge_pages import HUGE_BYTES, LEAST_BYTES, REGION_BYTES, HugePages, Region, huge_pages
 
@@ -136,3 +140,70 @@ def test_malloc_takes_over_where_no_mapping_is_to_be_had(monkeypatch: pytest.Mon
     block = HostMemory.allocate(300_032)
     assert block.region is None and block.address % 64 == 0
     ctypes.memset(block.address, 1, block.nbytes)
+
+
+class InTheMiddle:
+    """Runs something before a given line of the module of gaps, as the collector may run a finalizer there."""
+
+    def __init__(self, line: int, run: Callable[[], None]) -> None:
+        self.lines, self.line, self.run = 0, line, run
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> InTheMiddle | None:
+        if frame.f_code.co_filename != gaps.__file__:
+            return None
+        if event == "line":
+            self.lines += 1
+            if self.lines == self.line:
+                self.run()
+        return self
+
+    def during(self, work: Callable[[], None]) -> bool:
+        """Whether the work had so many lines."""
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            work()
+        finally:
+            sys.settrace(before)
+        return self.lines >= self.line
+
+
+@pytest.mark.parametrize("work", ["take", "give back"])
+def test_finalizers_take_and_give_back_in_the_middle(work: str) -> None:
+    """At every line: blocks do not overlap, what a finalizer wrote stays, and nothing is lost."""
+    size = HUGE_BYTES
+    for line in itertools.count(1):
+        region = Region()
+        blocks = [region.allocate(size) for _ in range(5)]
+        held = dict.fromkeys([place for place in blocks if place is not None], 0)
+        for place in (blocks[1], blocks[3]):
+            assert place is not None and held.pop(place) == 0
+            region.free(place, size)
+
+        def take(byte: int, region: Region = region, held: dict[int, int] = held) -> None:
+            place = region.allocate(size)
+            assert place is not None and place not in held
+            held[place] = byte
+            ctypes.memset(place, byte, size)
+
+        def give_back(number: int, region: Region = region, held: dict[int, int] = held) -> None:
+            place = region.address + number * size
+            del held[place]
+            region.free(place, size)
+
+        def finalizer(take: Callable[[int], None] = take, give_back: Callable[[int], None] = give_back) -> None:
+            take(7)
+            give_back(4)
+            take(8)
+
+        def worked(take: Callable[[int], None] = take, give_back: Callable[[int], None] = give_back) -> None:
+            take(9) if work == "take" else give_back(2)
+
+        if not InTheMiddle(line, finalizer).during(worked):
+            break
+        assert all(holds(place, size, byte) for place, byte in held.items())
+        parts = sorted([*region.gaps, *((place - region.address, size) for place in held)])
+        assert [start for start, _ in parts] == [*accumulate((part for _, part in parts[:-1]), initial=0)]
+        assert sum(parts[-1]) == REGION_BYTES
+        assert all(sum(one) < other[0] for one, other in pairwise(region.gaps))
+    assert line > 10

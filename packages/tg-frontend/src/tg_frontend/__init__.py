@@ -73,3 +73,7 @@ def __getattr__(name: str) -> ModuleType:
     from importlib import import_module
 
     return import_module(f".{name}", __name__)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHEN_ASKED_FOR})

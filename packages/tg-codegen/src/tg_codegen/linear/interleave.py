@@ -11,6 +11,7 @@ Source: Little's law; J. Fisher, "Trace Scheduling", IEEE Trans. Computers 30 (1
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from tg_dtype import DType
 from tg_lazy import Ops
@@ -49,22 +50,18 @@ def _block(uops: list[UOp], target: Target) -> list[UOp]:
     ends = [at for at, u in enumerate(uops) if u.op in _ENDS]
     if len(ends) < 2:
         return uops
-    found, run = list[UOp](), list[list[UOp]]()
-    for first, last in zip((0, *(at + 1 for at in ends)), ends, strict=False):
-        chain = uops[first : last + 1]
-        if _long(chain, target):
-            run.append(chain)
-            continue
-        found += [*_groups(run, uops, target), *chain]
-        run = []
-    return [*found, *_groups(run, uops, target), *uops[ends[-1] + 1 :]]
+    chains = [uops[first : last + 1] for first, last in zip((0, *(at + 1 for at in ends)), ends, strict=False)]
+    found, free = list[UOp](), None  # registers, told once for the block
+    for long, group in groupby(chains, lambda chain: _long(chain, target)):
+        run = [*group]
+        if long and free is None:
+            free = (target.registers - _kept(uops, target)) * target.cpu.crowding
+        found += _groups(run, free, target) if long and free is not None else [u for chain in run for u in chain]
+    return [*found, *uops[ends[-1] + 1 :]]
 
 
-def _groups(run: list[list[UOp]], block: Sequence[UOp], target: Target) -> Iterator[UOp]:
-    """Long chains that follow one another, in groups alike in size, each as large as registers allow."""
-    if not run:
-        return
-    free = (target.registers - _kept(block, target)) * target.cpu.crowding
+def _groups(run: list[list[UOp]], free: float, target: Target) -> Iterator[UOp]:
+    """Long chains that follow one another, in groups alike in size, each as large as ``free`` registers allow."""
     alive = [_alive(chain, target) for chain in run]
     size = next(size for size in (-(-len(run) // parts) for parts in range(1, len(run) + 1))
                 if size == 1 or all(sum(alive[at : at + size]) <= free for at in range(0, len(run), size)))

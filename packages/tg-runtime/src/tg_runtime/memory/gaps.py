@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left, insort
 from collections import deque
 
@@ -14,7 +15,9 @@ Gap = tuple[int, int]
 class Gaps:
     """The free parts of a range: the first one that is large enough is taken.
 
-    The garbage collector may give a part back at any moment, even while another one is being taken by the same thread.
+    The garbage collector may run finalizers at any moment, even while the same thread is at work on the gaps, and they
+    may give parts back and take others. So nobody keeps the place of a gap in the list: who wants one removes it by
+    what it is, or somebody else was first; and a gap is in the list only when all that is to happen to it has.
 
     Args:
       size: of the range, in bytes.
@@ -31,7 +34,7 @@ class Gaps:
     def __init__(self, size: int) -> None:
         self._gaps: list[Gap] = [(0, size)]
         self._returned: deque[Gap] = deque()
-        self._lock, self._busy = fork_safe_lock(), False
+        self._lock, self._busy = fork_safe_lock(), 0  # the process whose thread is at work; a child's parent is not
 
     @property
     def gaps(self) -> list[Gap]:
@@ -44,14 +47,15 @@ class Gaps:
         """The offset of so many bytes, which are no longer free; None if no gap is large enough."""
         with self._lock:
             self._sort_in()
-            self._busy = True
+            before, self._busy = self._busy, os.getpid()
             try:
-                for number, (offset, found) in enumerate(self._gaps):
-                    if found >= size:
-                        self._gaps[number : number + 1] = [(offset + size, found - size)] if found > size else []
-                        return offset
+                while (gap := next((gap for gap in self._gaps if gap[1] >= size), None)) is not None:
+                    if self._remove(gap):
+                        if gap[1] > size:
+                            insort(self._gaps, (gap[0] + size, gap[1] - size))
+                        return gap[0]
             finally:
-                self._busy = False
+                self._busy = before
         return None
 
     def give_back(self, offset: int, size: int) -> None:
@@ -65,22 +69,37 @@ class Gaps:
 
     def _sort_in(self) -> None:
         """Puts what was given back among the gaps, unless this thread is at work on them."""
-        if self._busy:
+        if self._busy == os.getpid():
             return
-        self._busy = True
+        self._busy = os.getpid()
         try:
             while self._returned:
-                part = offset, size = self._returned.popleft()
-                at = bisect_left(self._gaps, (offset, 0))
-                if at < len(self._gaps) and self._gaps[at][0] == offset + size:
-                    size += self._gaps.pop(at)[1]
-                if at and sum(self._gaps[at - 1]) == offset:
-                    before = self._gaps.pop(at - 1)
-                    offset, size = before[0], before[1] + size
-                insort(self._gaps, (offset, size))
-                self._freed(part, (offset, size))
+                gap = part = self._returned.popleft()
+                while (beside := self._beside(gap)) is not None:
+                    if self._remove(beside):
+                        gap = min(gap[0], beside[0]), gap[1] + beside[1]
+                try:
+                    self._freed(part, gap)
+                finally:
+                    insort(self._gaps, gap)
         finally:
-            self._busy = False
+            self._busy = 0
+
+    def _beside(self, part: Gap) -> Gap | None:
+        """A gap that touches a part."""
+        at = bisect_left(self._gaps, part)
+        for gap in self._gaps[max(at - 1, 0) : at + 1]:
+            if sum(gap) == part[0] or gap[0] == sum(part):
+                return gap
+        return None
+
+    def _remove(self, gap: Gap) -> bool:
+        """Takes a gap off the list; False if a finalizer took of it since it was looked at."""
+        try:
+            self._gaps.remove(gap)
+        except ValueError:
+            return False
+        return True
 
     def _freed(self, part: Gap, gap: Gap) -> None:
-        """What a kind of memory does when a part of it has become free, which belongs to a gap now."""
+        """What a kind of memory does when a part of it has become free, and will belong to a gap, which nobody has."""

@@ -108,9 +108,9 @@ class HugePages:
                 region = Region()
             except (OSError, ValueError, OverflowError):
                 return None
-            self._regions.insert(0, region)
             address = region.allocate(nbytes)
             assert address is not None
+            self._regions.insert(0, region)  # from now on finalizers take of it, too
             return address, region
 
 
