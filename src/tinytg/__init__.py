@@ -67,6 +67,10 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module(f".{name}", __name__)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tinytg")
     if name.startswith("__"):  # asked for by Python itself, while this is imported
         raise AttributeError(f"module 'tinytg' has no attribute {name!r}", name=name)
     from tg_frontend.functions.names import named
@@ -77,4 +81,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     from tg_frontend.functions.names import names
 
-    return sorted({*globals(), *_WHEN_ASKED_FOR, *names()})
+    return sorted({*globals(), *_WHEN_ASKED_FOR, "__version__", *names()})

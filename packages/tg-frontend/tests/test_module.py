@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -231,3 +232,21 @@ def test_in_place_layers_write_to_their_input() -> None:
     assert z is y and y.tolist() == [0.0, 4.0]
     (z * z).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [0.0, 16.0]
+
+
+@pytest.mark.parametrize("kind", [nn.ModuleDict, nn.ParameterDict])
+def test_what_a_dict_holds_is_an_attribute(kind: Callable[..., Any]) -> None:
+    held = nn.Linear(2, 3) if kind is nn.ModuleDict else Tensor.ones(3)
+    made = kind({"first": held})
+    assert made.first is made["first"] and not hasattr(made, "second")
+    with pytest.raises(AttributeError, match="no attribute 'second', and there is no such key"):
+        _ = made.second
+    copied = copy.deepcopy(made)
+    assert copied.first is copied["first"] is not held
+
+
+def test_tied_weights_through_attributes_of_a_dict_are_one() -> None:
+    table, head = nn.Embedding(5, 3), nn.Linear(3, 5, bias=False)
+    parts = nn.ModuleDict({"table": table, "layers": nn.ModuleList([nn.Linear(3, 3)])})
+    parts.table.weight = head.weight
+    assert nn.state.get_state_dict(parts)["table.weight"] is head.weight

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warnings import warn
 from weakref import ref
 
 from tg_lazy import LazyBuffer
@@ -10,6 +11,7 @@ from ..autograd.differentiation import (
     MODE,
     Expansion,
     Gradient,
+    Mode,
     Switch,
     differentiate,
     differentiate_again,
@@ -160,7 +162,26 @@ def train(cls: type[object], mode: bool = True) -> Switch:
       >>> Tensor.training
       False
     """
+    Mode.told = True
     return Switch(cls, "training", mode)
+
+
+def in_training(x: B, what: str) -> bool:
+    """Whether layers behave as in training; it warns where nobody ever said so and a gradient is wanted.
+
+    Args:
+      x: a tensor that requires a gradient where somebody trains.
+      what: the layer that asks, as messages call it.
+    """
+    training: bool = type(x).training
+    if not (training or Mode.told) and MODE.recording and x.requires_grad:
+        Mode.told = True
+        warn(
+            f"{what} behaves as in inference, which is the default, though a gradient is wanted: "
+            "call model.train(), or train inside `with Tensor.train():`; model.eval() says that it is meant",
+            UserWarning, stacklevel=4,
+        )  # fmt: skip
+    return training
 
 
 def requires_grad_(x: B, requires_grad: bool = True) -> B:

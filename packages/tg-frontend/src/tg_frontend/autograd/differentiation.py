@@ -18,7 +18,7 @@ from .recording import Recorded, recorded
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Sequence
-    from typing import Any, Protocol
+    from typing import Any, ClassVar, Protocol
 
     class Node(Protocol):
         """A tensor, as far as differentiation is concerned."""
@@ -47,12 +47,14 @@ class Mode(local):
       precision: what operations cast their operands to; None if they do not.
       recording: whether functions are recorded for a later ``backward``.
       repeating: whether what runs is computed a second time, for a gradient: what it counts is counted already.
+      told: whether the program ever said if layers are in training, in any thread.
       reached: called with each tensor that ``backward`` is about to give a gradient, while somebody wants to know.
     """
 
     precision: Precision | None = None
     recording = True
     repeating = False
+    told: ClassVar[bool] = False
     reached: Callable[[Any], None] | None = None
 
 

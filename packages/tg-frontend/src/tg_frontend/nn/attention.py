@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..array.gradients import in_training
 from ..tensor import Tensor
 from . import functional
 from .initial import parameter
@@ -95,9 +96,10 @@ class MultiheadAttention(Module):
         turned = query.ndim == 3 and self.batch_first
         if turned:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
+        training = bool(self.dropout) and in_training(self.out_proj.weight, "MultiheadAttention")
         out, weights = functional.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
-            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, Tensor.training,
+            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, training,
             key_padding_mask, need_weights, attn_mask, self.in_proj_weight is None, self.q_proj_weight,
             self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip

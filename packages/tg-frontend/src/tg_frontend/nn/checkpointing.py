@@ -133,7 +133,7 @@ class _Part:
     def again(self) -> Tensor:
         """The results that require a gradient, computed again, as one tensor."""
         with (
-            Switch(MODE, "recording", True), Switch(MODE, "repeating", True), Tensor.train(self.training),
+            Switch(MODE, "recording", True), Switch(MODE, "repeating", True), Switch(Tensor, "training", self.training),
             Switch(MODE, "precision", self.precision), Switch(DRAWING, "into", None),
             Switch(DRAWING, "again", iter(self.drawn)),
         ):  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..keywords import public
 from ..tensor import Tensor
+from .absent import refused
 from .layering import Layer
 from .module import Module
 
@@ -148,18 +149,22 @@ class Sequential(ModuleList):
 
 @public
 class ModuleDict(Module, dict[str, Any]):
-    """Layers by name, as any dict.
+    """Layers by name, as any dict; each is an attribute, too.
 
     Example:
       >>> from tg_frontend import nn
-      >>> sorted(nn.state.get_state_dict(nn.ModuleDict({"up": nn.Linear(2, 3)})))
-      ['up.bias', 'up.weight']
+      >>> layers = nn.ModuleDict({"up": nn.Linear(2, 3)})
+      >>> sorted(nn.state.get_state_dict(layers)), layers.up is layers["up"]
+      (['up.bias', 'up.weight'], True)
     """
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __init__(self, modules: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
         dict.__init__(self, () if modules is None else modules)
+
+    def __getattr__(self, name: str) -> Any:
+        return _entry(self, name)
 
 
 @public
@@ -180,18 +185,30 @@ class ParameterList(Module, list[Any]):
 
 @public
 class ParameterDict(Module, dict[str, Any]):
-    """Tensors that a model learns by name, as any dict.
+    """Tensors that a model learns by name, as any dict; each is an attribute, too.
 
     Example:
       >>> from tg_frontend import Tensor, nn
-      >>> [name for name, _ in nn.ParameterDict({"scale": Tensor.ones(2)}).named_parameters()]
-      ['scale']
+      >>> learnt = nn.ParameterDict({"scale": Tensor.ones(2)})
+      >>> [name for name, _ in learnt.named_parameters()], learnt.scale
+      (['scale'], Tensor([1., 1.]))
     """
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
         dict.__init__(self, () if parameters is None else parameters)
+
+    def __getattr__(self, name: str) -> Any:
+        return _entry(self, name)
+
+
+def _entry(owner: dict[str, Any], name: str) -> Any:
+    """What a dict of layers or tensors has under a name."""
+    if name in owner:
+        return owner[name]
+    kind = type(owner).__name__
+    refused("nn.Module", name, f"{kind!r} object has no attribute {name!r}, and there is no such key")
 
 
 class Identity(Layer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tensor import Tensor
+from ..array.gradients import in_training
 from . import functional
 from .applied import Applied
 from .functional.dropping import probability
@@ -21,7 +21,8 @@ class InTraining(Applied):
 
     def forward(self, *operands: Any, **named: Any) -> Any:
         """What the function makes of ``x``."""
-        out = type(self)._method(*operands, **{"training": Tensor.training, **named, **self._settings()})
+        training = in_training(operands[0], type(self).__name__)
+        out = type(self)._method(*operands, **{"training": training, **named, **self._settings()})
         return self._given_back(out, operands)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..autograd.differentiation import Mode
 from ..keywords import checked
 from ..tensor import Tensor
 from . import states
@@ -72,13 +73,10 @@ class Module(Hooked, Placed):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What ``forward`` gives, in training or not as :meth:`train` and :meth:`eval` say."""
-        if self._hooks:
-            with Tensor.train(Tensor.training if self.training is None else self.training):
-                return self._call_hooked(self.forward, args, kwargs)
         if self.training is None or self.training is Tensor.training:
-            return self.forward(*args, **kwargs)
+            return self._call_hooked(self.forward, args, kwargs) if self._hooks else self.forward(*args, **kwargs)
         with Tensor.train(self.training):
-            return self.forward(*args, **kwargs)
+            return self._call_hooked(self.forward, args, kwargs) if self._hooks else self.forward(*args, **kwargs)
 
     if not TYPE_CHECKING:  # who checks types is to see that a name is not there
 
@@ -415,6 +413,7 @@ class Module(Hooked, Placed):
           >>> nn.Module().train().training
           True
         """
+        Mode.told = True
         for module in self.modules():
             if isinstance(module, Module):
                 module.training = mode

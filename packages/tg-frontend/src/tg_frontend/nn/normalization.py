@@ -5,6 +5,7 @@ from __future__ import annotations
 from tg_dtype import dtypes, sum_acc_dtype
 from tg_shape import prod
 
+from ..array.gradients import in_training
 from ..autograd.differentiation import MODE
 from ..tensor import Tensor
 from . import functional
@@ -138,12 +139,14 @@ class BatchNorm(_Running):
         if self._ranks and x.ndim not in self._ranks:
             raise ValueError(f"{what}: input of shape {x.shape}; {' or '.join(map(str, self._ranks))} axes are wanted")
         _channels(x, self.sz, what)
-        if Tensor.training and not self.eps > 0:
+        learnt = x if self.weight is None else self.weight
+        training = Tensor.training if self.running_mean is None else in_training(learnt, what)
+        if training and not self.eps > 0:
             raise ValueError(f"{what}: eps is positive in training, got {self.eps}")
-        if Tensor.training and self._ranks and (prod(x.shape) == x.shape[1] != 0):
+        if training and self._ranks and (prod(x.shape) == x.shape[1] != 0):
             raise ValueError(f"{what}: input of shape {x.shape} has one value a channel; training takes more")
         mean, var = self.calc_stats(x)
-        if Tensor.training:
+        if training:
             count = prod(x.shape) // self.sz if self.sz else 2
             corrected = var.detach() * (count / (count - 1)) if isinstance(count, int) and count > 1 else var.detach()
             self._follow(mean, corrected, 0 in x.shape)
@@ -321,7 +324,8 @@ class InstanceNorm1d(_Running):
             )
         batched = x if x.ndim > self._rank else x.unsqueeze(0)
         _channels(batched, self.num_features, type(self).__name__)
-        own = Tensor.training or not self.track_running_stats
+        learnt = x if self.weight is None else self.weight
+        own = not self.track_running_stats or in_training(learnt, type(self).__name__)
         follow = own and Tensor.training and not MODE.repeating
         mean, var = (self.running_mean, self.running_var) if follow or not own else (None, None)
         share = self.momentum if self.momentum is not None else 0.0

@@ -9,6 +9,7 @@ from tg_dtype import dtypes
 from ..array.array import A
 from ..array.base import DTypeLike
 from ..array.casts import floating
+from ..array.gradients import in_training
 from ..array.ingest import placed, sure_of
 from ..host.coerce import to_dtype
 from ..keywords import without_numpy
@@ -58,7 +59,7 @@ def dropout(x: A, p: float = 0.5, training: bool | None = None) -> A:
     """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout: {p!r} is not a probability")
-    if not (type(x).training if training is None else training) or p == 0:
+    if p == 0 or not (in_training(x, "dropout") if training is None else training):
         return x
     if p == 1:
         return x * 0
