@@ -10,9 +10,10 @@ from tg_frontend.nn.state import (
     safe_load_metadata,
     safe_save,
     torch_load,
+    torch_save,
 )
 
 __all__ = [
     "get_parameters", "get_state_dict", "gguf_load", "gguf_save", "load_state_dict", "safe_load", "safe_load_metadata",
-    "safe_save", "torch_load",
+    "safe_save", "torch_load", "torch_save",
 ]  # fmt: skip

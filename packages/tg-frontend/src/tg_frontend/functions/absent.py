@@ -143,7 +143,7 @@ _GROUPS = {
     "from_dlpack() of the other library takes the tensor itself": "to_dlpack",
     "Tensor(pathlib.Path(...), dtype=...) reads a file": "from_file fromfile memmap",
     "it is nn.amp.GradScaler": "GradScaler",
-    "nn.state.safe_save keeps tensors in files": "save savez savez_compressed savetxt",
+    "nn.state.torch_save and nn.state.safe_save keep tensors in files": "save savez savez_compressed savetxt",
     "nn.state.safe_load, or nn.state.torch_load for PyTorch's files": "load serialization",
     "tensors are on one device of one process": "distributed is_distributed multiprocessing",
     "y.gradient(x) is autograd.grad(y, x); Function and detect_anomaly, and jvp, hessian, ... are here at the top":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..array.writing import adopt
 from ..files.checkpoint.loading import torch_load
+from ..files.checkpoint.saving import torch_save
 from ..files.gguf.reading import gguf_load
 from ..files.gguf.writing import gguf_save
 from ..files.safetensors import safe_load, safe_load_metadata, safe_save
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _COUNT = "num_batches_tracked"
 __all__ = [
     "get_parameters", "get_state_dict", "gguf_load", "gguf_save", "load_state_dict", "safe_load", "safe_load_metadata",
-    "safe_save", "torch_load",
+    "safe_save", "torch_load", "torch_save",
 ]  # fmt: skip
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import os
 from collections import OrderedDict
-from typing import Any
+from typing import Any, BinaryIO
 
-from tg_dtype import dtypes
+from tg_dtype import dtypes, part_dtype
 from tg_runtime import Device
 
 from ...tensor import Tensor
@@ -19,7 +19,7 @@ _ZIP = b"PK\x03\x04"
 _TAR = (b"ustar", 257)
 
 
-def torch_load(source: str | os.PathLike[str] | bytes | memoryview, device: str | None = None) -> Any:
+def torch_load(source: str | os.PathLike[str] | bytes | memoryview | BinaryIO, device: str | None = None) -> Any:
     """What ``torch.save`` wrote: tensors in dicts, lists and tuples, by a reader that runs none of the file's code.
 
     All three forms of such files are read: zip archives (since PyTorch 1.6), pickles one after the other, and tar
@@ -27,7 +27,7 @@ def torch_load(source: str | os.PathLike[str] | bytes | memoryview, device: str 
     storage there are each a copy here.
 
     Args:
-      source: the file, or its bytes.
+      source: the file, or its bytes; or a file that is open for reading bytes, of which all that follows is read.
       device: where the tensors go.
 
     Returns:
@@ -45,6 +45,8 @@ def torch_load(source: str | os.PathLike[str] | bytes | memoryview, device: str 
       ...
       ValueError: torch_load: the pickle cannot be read: UnpicklingError: invalid load key, 'n'.
     """
+    if hasattr(source, "read"):
+        source = source.read()
     found = Source(source, "torch_load")
     try:
         made, places = _contents(found, source)
@@ -106,7 +108,10 @@ class _Maker:
         begin = self.places[record.storage.key]
         last = sum((n - 1) * step for n, step in zip(record.size, record.stride, strict=True))
         start = begin + record.offset * item
-        flat = Tensor._wrap(self.source.tensor(start, start + (last + 1) * item, dtype, (last + 1,), self.device))
+        pairs = dtype.kind == "complex"
+        part, whole = (part_dtype(dtype), (last + 1, 2)) if pairs else (dtype, (last + 1,))
+        flat = Tensor._wrap(self.source.tensor(start, start + (last + 1) * item, part, whole, self.device))
+        flat = flat.view_as_complex() if pairs else flat
         order = sorted(range(len(record.size)), key=lambda axis: (-record.stride[axis], record.size[axis] == 1))
         dense, step = True, 1
         for axis in reversed(order):
@@ -118,7 +123,8 @@ class _Maker:
             out = out.permute(*(order.index(axis) for axis in range(len(order)))) if len(order) > 1 else out
         else:
             out = flat.as_strided(record.size, record.stride)
-        if record.requires_grad and dtype.kind == "float" and dtype not in (dtypes.fp8e4m3, dtypes.fp8e4m3fnuz):
+        learns = dtype.kind in ("float", "complex") and dtype not in (dtypes.fp8e4m3, dtypes.fp8e4m3fnuz)
+        if record.requires_grad and learns:
             out = out.detach()
             out.requires_grad = True
         return out

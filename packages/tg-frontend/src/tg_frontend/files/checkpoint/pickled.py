@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, BinaryIO
 
-_KINDS = {
+KINDS = {
     "Double": dtypes.float64, "Float": dtypes.float32, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16,
     "Long": dtypes.int64, "Int": dtypes.int32, "Short": dtypes.int16, "Char": dtypes.int8, "Byte": dtypes.uint8,
-    "Bool": dtypes.bool,
+    "Bool": dtypes.bool, "ComplexFloat": dtypes.complex64, "ComplexDouble": dtypes.complex128,
 }  # fmt: skip
-_DTYPES = {
+"""What PyTorch's classes of storages hold, by their names without ``Storage``."""
+DTYPES = {
     "float64": dtypes.float64, "double": dtypes.float64, "float32": dtypes.float32, "float": dtypes.float32,
     "float16": dtypes.float16, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "int64": dtypes.int64,
     "long": dtypes.int64, "int32": dtypes.int32, "int": dtypes.int32, "int16": dtypes.int16, "short": dtypes.int16,
     "int8": dtypes.int8, "uint8": dtypes.uint8, "uint16": dtypes.uint16, "uint32": dtypes.uint32,
     "uint64": dtypes.uint64, "bool": dtypes.bool, "float8_e4m3fn": dtypes.fp8e4m3, "float8_e5m2": dtypes.fp8e5m2,
-    "float8_e4m3fnuz": dtypes.fp8e4m3fnuz, "float8_e5m2fnuz": dtypes.fp8e5m2fnuz,
+    "float8_e4m3fnuz": dtypes.fp8e4m3fnuz, "float8_e5m2fnuz": dtypes.fp8e5m2fnuz, "complex64": dtypes.complex64,
+    "complex128": dtypes.complex128,
 }  # fmt: skip
-_ABSENT = {
-    "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128", "ComplexHalfStorage": "complex32",
-    "complex64": "complex64", "complex128": "complex128", "complex32": "complex32",
-}  # fmt: skip
+"""PyTorch's names of dtypes; of two names of one the usual one is first."""
+_ABSENT = {"ComplexHalfStorage": "complex32", "complex32": "complex32"}
 
 
 class Refused(ValueError):
@@ -178,10 +178,10 @@ class Reader(pickle.Unpickler):
             return known
         if module in ("torch", "torch.cuda", "torch.storage") and name in _ABSENT:
             raise Refused(f"it has tensors of {_ABSENT[name]}, which are not read")
-        if module in ("torch", "torch.cuda") and name.endswith("Storage") and name[:-7] in _KINDS:
-            return StorageKind(_KINDS[name[:-7]])
-        if module == "torch" and name in _DTYPES:
-            return _DTYPES[name]
+        if module in ("torch", "torch.cuda") and name.endswith("Storage") and name[:-7] in KINDS:
+            return StorageKind(KINDS[name[:-7]])
+        if module == "torch" and name in DTYPES:
+            return DTYPES[name]
         raise Refused(
             f"it names {module}.{name}: a checkpoint may hold tensors, containers and numbers; save the state_dict()")
 
