@@ -11,7 +11,7 @@ from tg_shape import Expr, Variable, coefficient, sint, upper
 from ..machine.target import Target
 from ..nest.nest import Axis, Nest, Node, Root, is_elementwise, is_float_reduce
 from ..nest.scratch import stages_fit
-from ..nest.spec import REORDERING, SERIAL, STATED, Kind, NodeOp
+from ..nest.spec import REORDERING, SERIAL, STATED, UNROLLED, Kind, NodeOp
 from ..nest.trim import conditions, congruence
 from .actions import LoopAction, Mark, Split, apply, loads_of, noting
 from .work import worth_threads
@@ -190,11 +190,12 @@ class Planner(ABC):
         """Unrolls short reduction loops, as a convolution's window.
 
         Args:
-          copies: how many there are already of a multiplication.
+          copies: how many there are of a multiplication at the least; all that loops make already count.
           vectors: that a term of the reduction reads. A second loop is unrolled only if those of all terms stay in
             registers: compilers read early whatever they see, and spill it.
         """
         beside, terms = self.target.registers - copies - 1, 1
+        copies = max(copies, prod(upper(a.extent) for a in self.nest.axes if a.kind in UNROLLED))
         for root in reversed([r for r in self.nest.roots.values() if r.reduce]):
             axis = self.outer(root.var)
             if any(root.var in n.free for n in self.reductions):
