@@ -20,9 +20,9 @@ from tg_codegen.machine.limits import accumulators
 from tg_codegen.machine.target import SCRATCH_BYTES
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.nest import Nest
-from tg_codegen.nest.spec import Kind, NodeOp
+from tg_codegen.nest.spec import UNROLLED, Kind, NodeOp
 from tg_codegen.nest.text import parse_nest
-from tg_codegen.plan.actions import SplitReduction, apply
+from tg_codegen.plan.actions import Mark, SplitReduction, apply
 from tg_codegen.plan.cpu.planner import CPUPlanner
 from tg_codegen.plan.cpu.unrolling import BESIDE_SUMS, FEWEST_COPIES, FEWEST_TURNS, ITERATION_SHARE
 from tg_codegen.plan.heuristic import loop_actions
@@ -454,6 +454,21 @@ def convolution(shape: tuple[int, ...], gradient: bool) -> LazyOp:
         result, axes = ST((b, o, up, across, 1, 1, 1)), (4, 5, 6)
     total = A.reduce(A.alu(Ops.MUL, A.load(1, F32, x), A.load(2, F32, y)), Ops.ADD, axes)
     return A.sink((A.store(0, result, total),), tuple(BufferArg(F32, n) for n in sizes))
+
+
+@pytest.mark.parametrize("registers", [32, 16])
+@pytest.mark.parametrize("seed", range(12))
+def test_short_loops_are_unrolled_with_all_copies_counted(seed: int, registers: int) -> None:
+    """As those of few images, of whose gradient tiles that are transposed in registers have many copies already."""
+    draw = random.Random(seed)
+    target = replace(LARGE, vector_bytes=2 * registers, registers=registers)
+    for gradient in (True, True, False):
+        b, c, o, k = draw.randint(1, 4), draw.randint(3, 24), draw.randint(2, 12), draw.randint(1, 3)
+        nest = lower(convolution((b, c, o, draw.randint(9, 30), draw.randint(9, 30), k), gradient))
+        actions = loop_actions(nest, target)
+        short = [a for a in actions if isinstance(a, Mark) and a.kind is Kind.UNROLL]
+        copies = prod(upper(a.extent) for a in apply(nest, actions).axes if a.kind in UNROLLED)
+        assert not short or copies <= target.copies, (b, c, o, k, *map(str, actions))
 
 
 @pytest.mark.parametrize("registers", [32, 16])
