@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tg_dtype import ConstType, DType
+from tg_dtype import ConstType, DType, dtypes
 
 from ...ir.facts import KernelFacts, element
 from ...ir.scalar import constant_lanes
@@ -117,11 +117,15 @@ class LLVMAccess:
 
         ``llvm.masked.store`` is for masks that the kernel computes: LLVM 22 stores a narrowed vector (``trunc``,
         ``fptrunc``) whole lanes of the wider type where its mask is a constant with one lane, past what is wanted.
+        A lane that is an integer is frozen: LLVM 22 may find only once it has made all types legal that a lane is a
+        vector's sum, and ends the process if the terms are less than 256 (``combineArithReduction`` makes bytes).
         """
         lane = scalar_type(dtype.scalar(), memory=True)
         for first, count in _pieces(wanted):
             if count == 1:
                 kind, piece = lane, self._text.emit(f"extractelement <{dtype.count} x {lane}> {value}, i32 {first}")
+                if not dtypes.is_float(dtype):
+                    piece = self._text.emit(f"freeze {lane} {piece}")
             else:
                 kind, whole = f"<{count} x {lane}>", f"<{dtype.count} x {lane}>"
                 mask = ", ".join(f"i32 {first + i}" for i in range(count))
