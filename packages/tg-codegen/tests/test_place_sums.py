@@ -170,3 +170,32 @@ def test_a_plan_lets_rows_share_their_places() -> None:
     nest = lower(A.sink((A.store(0, ST(shape), A.gather(1, F32, ST((8 * width,)), place)),), buffers))
     planned = apply(nest, loop_actions(nest, CPU))
     assert [(a.root.name, a.extent) for a in planned.axes if a.kind is Kind.UPCAST] == [("i0", 4)]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_addresses_of_a_view_are_computed_for_all_lanes_together(seed: int) -> None:
+    """Of numbers that a view takes from a buffer in any order: no lane divides by itself what leads to its address."""
+    draw, rng = random.Random(seed), np.random.default_rng(seed)
+    whole = tuple(draw.randint(2, 7) for _ in range(draw.randint(2, 3)))
+    values = np.arange(np.prod(whole), dtype=np.float32) + 1
+    axes = draw.sample(range(len(whole)), len(whole))
+    view, numbers = ST(whole).permute(tuple(axes)), values.reshape(whole).transpose(axes)
+    cut = [(low := draw.randrange(n), draw.randint(low + 1, n)) for n in view.shape]
+    view, numbers = view.shrink(tuple(cut)), numbers[tuple(slice(*ends) for ends in cut)]
+    if draw.random() < 0.5:
+        view, numbers = view.flip((0,)), numbers[::-1]
+    size, count = int(numbers.size), draw.choice((16, 24, draw.randint(9, 40)))
+    which = rng.integers(-2, size + 2, count).astype(np.int32)
+    read = A.gather(1, F32, view.reshape((size,)), A.load(2, I32, ST((count,))))
+    buffers = (BufferArg(F32, count), BufferArg(F32, values.size), BufferArg(I32, count))
+    nest = lower(A.sink((A.store(0, ST((count,)), read),), buffers))
+    for actions in ([], ["split(i0, 8, VECTOR)"], ["split(i0, 4, VECTOR)", "split(i0, 2, UPCAST)"]):
+        program = linearize(emit_nest(apply(nest, [parse_loop(text) for text in actions]), CPU))
+        verify(program)
+        divided = [u for u in program if u.op in (Ops.IDIV, Ops.MOD) and u.dtype.count == 1]
+        assert not actions or count % 8 or not divided
+        out = bytearray(4 * count)
+        interpret(program, [out, bytearray(values.tobytes()), bytearray(which.tobytes())])
+        inside = (which >= 0) & (which < size)
+        want = np.where(inside, numbers.reshape(-1)[np.where(inside, which, 0)], 0)
+        np.testing.assert_array_equal(np.frombuffer(out, np.float32), want)

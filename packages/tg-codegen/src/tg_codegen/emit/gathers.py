@@ -7,7 +7,7 @@ from functools import reduce
 
 from tg_dtype import DType, dtypes
 from tg_lazy import Ops
-from tg_shape import Variable, bounds_of, sint, smin, substitute
+from tg_shape import Expr, Variable, bounds_of, sint, smin, substitute, topological
 
 from ..ir.uop import UOp, UOps, const, vectorize
 from ..nest.env import Env
@@ -39,7 +39,8 @@ class Gathers:
         if lane is not None and lanes > 1 and not together and self.whole.target.reads_unasked:
             near = self.near(node, wanted, env, site, lane)
             if near is not None:
-                return self.apart(pointer, node.dtype, *near, place, wanted)
+                assert isinstance(size, int)
+                return self.apart(pointer, node.dtype, *near, place, size, wanted)
         return self.load(pointer, node.dtype, index, wanted, place, size, together)
 
     def near(
@@ -74,17 +75,38 @@ class Gathers:
         return total, self.whole.symbols.build.value(common, dtypes.int64)
 
     def apart(
-        self, pointer: UOp, dtype: DType, own: UOp, common: UOp, place: sint, wanted: Sequence[UOp]
+        self, pointer: UOp, dtype: DType, own: UOp, common: UOp, place: sint, size: int, wanted: Sequence[UOp]
     ) -> UOp:
-        """Elements that lie apart, one a lane, of which each is read; 0 unless all conditions hold."""
+        """Elements that lie apart, one a lane, of which each is read; 0 unless all conditions hold.
+
+        Args:
+          pointer: the buffer.
+          dtype: its elements' dtype.
+          own: what each lane has of its index for itself.
+          common: what is added to that in all lanes.
+          place: the address of an index, in terms of ``GATHERED``.
+          size: how many indices there are.
+          wanted: the conditions.
+        """
         lanes = own.dtype.count
+        inside = Variable(GATHERED.name, 0, size - 1)
+        if place is not GATHERED and own.dtype.scalar() is dtypes.int32 and narrow(
+                address := substitute(place, {GATHERED: inside})):
+            # What leads from an index to an address is computed for all lanes together, but for a constant that is
+            # added: neighbours in memory have the rest in common.
+            start = substitute(address, {inside: 0})
+            start = start if isinstance(start, int) and narrow(address - start) else 0
+            indices = own.alu(Ops.ADD, common.cast(dtypes.int32).broadcast(lanes))
+            leaves = {**self.whole.symbols.leaves, inside: indices}
+            own = IndexBuilder(leaves).value(address - start, dtypes.int32).broadcast(lanes)
+            common, place = const(start, dtypes.int64), GATHERED
         found = vectorize(*(
             self.read(pointer, dtype, place, own.gep(n).cast(dtypes.int64).alu(Ops.ADD, common), None, 1)
             for n in range(lanes)))
         if not wanted:
             return found
-        inside = joined([condition.broadcast(lanes) for condition in wanted])
-        return inside.alu(Ops.WHERE, found, const(0, found.dtype))
+        holds = joined([condition.broadcast(lanes) for condition in wanted])
+        return holds.alu(Ops.WHERE, found, const(0, found.dtype))
 
     def prefetch(self, pointer: UOp, source: Node, by: tuple[str, int], env: Env, site: Site) -> None:
         """Tells the cache what a gather will read at the indices ``source``, so many iterations of a loop later."""
@@ -127,7 +149,7 @@ class Gathers:
                 self.read(pointer, dtype, place, wide.gep(n), inside.gep(n), 1) for n in range(lanes)))
         # Where there is an element, it is read in place of those outside: a branch for each lane takes longer.
         near = inside.alu(Ops.WHERE, index, const(0, index.dtype))
-        return self.apart(pointer, dtype, near, const(0, dtypes.int64), place, [inside])
+        return self.apart(pointer, dtype, near, const(0, dtypes.int64), place, size, [inside])
 
     def read(self, pointer: UOp, dtype: DType, place: sint, index: UOp, inside: UOp | None, lanes: int) -> UOp:
         """``lanes`` consecutive elements from a computed index; 0 unless ``inside``, if that is to be asked."""
@@ -142,6 +164,13 @@ class Gathers:
 def joined(conditions: Sequence[UOp]) -> UOp:
     """Whether all of some conditions hold."""
     return reduce(lambda a, b: a.alu(Ops.AND, b), conditions)
+
+
+def narrow(expr: sint) -> bool:
+    """Whether an index, and all that it is computed from, is in 32 bits."""
+    parts = topological(expr) if isinstance(expr, Expr) else ()
+    numbers = [expr, *parts, *(arg for part in parts if not isinstance(part, Variable) for arg in part.args)]
+    return all(fits_int32(*bounds_of(number)) for number in numbers)
 
 
 def fits_int32(low: int, high: int) -> bool:

@@ -27,7 +27,7 @@ from .arithmetic import MATRICES, LLVMArithmetic
 from .conversion import LLVMConversion
 from .dialect import CPU, LLVMDialect
 from .memory import LLVMAccess
-from .text import FLOATS, LLVMText, llvm_type, scalar_type
+from .text import FLOATS, LLVMText, llvm_literal, llvm_type, scalar_type
 from .tiles import TILES, LLVMTileRegisters
 
 
@@ -172,9 +172,10 @@ class LLVMFunction:
                 how = (("i32", "0"), ("i32", "3"), ("i32", "1"))
                 text.call(prefetch, "void", (text.pointer(u.src[0]), place), *how)
             case UOps.VECTORIZE:
-                kind, vector = llvm_type(u.dtype), "poison"
+                kind, vector = llvm_type(u.dtype), _constant_lanes(u)
                 for lane, operand in enumerate(u.src):
-                    vector = text.emit(f"insertelement {kind} {vector}, {text.typed(operand)}, i32 {lane}")
+                    if not operand.is_const:
+                        vector = text.emit(f"insertelement {kind} {vector}, {text.typed(operand)}, i32 {lane}")
                 values[u] = vector
             case UOps.BROADCAST:
                 values[u] = self._conversion.broadcast(u)
@@ -243,6 +244,15 @@ class LLVMFunction:
 
 def _identifier(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def _constant_lanes(u: UOp) -> str:
+    """A VECTORIZE's lanes that are constants, in a literal; the others are inserted into it."""
+    if not any(operand.is_const for operand in u.src):
+        return "poison"
+    kind = llvm_type(u.dtype.scalar())
+    lanes = (llvm_literal(x.arg, x.dtype) if x.is_const else "poison" for x in u.src)
+    return f"<{', '.join(f'{kind} {lane}' for lane in lanes)}>"
 
 
 def _runs(u: UOp) -> bool:
