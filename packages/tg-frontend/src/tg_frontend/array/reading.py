@@ -7,6 +7,7 @@ from tg_lazy import LazyBuffer
 from tg_lazy.ops import LEAVES
 from tg_runtime import capturing
 from tg_shape import prod
+from tg_shape.view import contiguous_strides
 
 from ..host import transfer
 from ..memory import disk
@@ -37,8 +38,7 @@ def host_memory(x: B) -> LazyBuffer:
     x._ints()  # a size that is bound to no value must be named before anything is computed
     lazy = x.lazydata
     if not (lazy.base.is_realized and lazy.st.contiguous):
-        if x._ctx is not None and not (x._ctx.lasting or x._ctx.learnt):
-            x._let_go()
+        _cut_off(x)
         if transfer.runs_nothing(lazy.device):
             lazy = lazy.copy_to(disk.HOST)
         else:
@@ -49,6 +49,37 @@ def host_memory(x: B) -> LazyBuffer:
         lazy = lazy.contiguous()
         realize_all([lazy])
     return lazy
+
+
+def host_bytes(x: B) -> memoryview:
+    """The elements' bytes, row-major, computed now: they are copied or used up at once.
+
+    Those of a view that are a run of the host's memory are there; nothing is computed or copied for it.
+    """
+    shape, lazy = x._ints(), x.lazydata
+    begin = None if capturing() or not transfer.is_addressable(lazy.device) else _begin(lazy, shape)
+    if begin is None:
+        return transfer.download(host_memory(x), shape)
+    _cut_off(x)
+    return transfer.download(lazy, shape, begin)
+
+
+def _begin(lazy: LazyBuffer, shape: tuple[int, ...]) -> int | None:
+    """Where in memory the elements of a view begin that are a run of it; None for those of others."""
+    storage = lazy.base.storage
+    if storage is None or not lazy.base.is_realized or storage.dtype is not lazy.dtype or len(lazy.st.views) != 1:
+        return None
+    view = lazy.st.views[0]
+    whole = zip(view.shape, view.strides, contiguous_strides(view.shape), strict=True)
+    if view.mask is not None or view.shape != shape or any(n != 1 and step != one for n, step, one in whole):
+        return None
+    return view.offset if isinstance(view.offset, int) else None
+
+
+def _cut_off(x: B) -> None:
+    """Lets go of what a tensor was computed from, unless a gradient may flow there once it was read."""
+    if x._ctx is not None and not (x._ctx.lasting or x._ctx.learnt):
+        x._let_go()
 
 
 def is_at_hand(x: B) -> bool:
@@ -100,8 +131,7 @@ def numpy(x: B) -> NDArray[Any]:
     """
     if x.dtype.kind == "float" and x.dtype.fmt is None:
         return numpy(x._wrap(x.lazydata.cast(dtypes.float32)))
-    lazy = host_memory(x)
-    return transfer.as_array(transfer.download(lazy, x._ints()), lazy.dtype, x._ints()).copy()
+    return transfer.as_array(host_bytes(x), x.dtype, x._ints()).copy()
 
 
 def __array__(x: B, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -128,8 +158,7 @@ def __array__(x: B, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]
 
 def nested(x: B) -> Any:
     """The elements as nested lists, computed now."""
-    lazy = host_memory(x)
-    return transfer.nest(transfer.unpack(transfer.download(lazy, x._ints()), lazy.dtype), x._ints())
+    return transfer.nest(transfer.unpack(host_bytes(x), x.dtype), x._ints())
 
 
 def tolist(x: B) -> Any:
@@ -162,7 +191,7 @@ def item(x: B) -> ConstType:
 
 def __reduce__(x: B) -> tuple[Any, ...]:
     """For pickle and copy: the elements, computed now; not the graph that they came from."""
-    elements = bytes(transfer.download(host_memory(x), x._ints()))
+    elements = bytes(host_bytes(x))
     leaf = None if x._ctx is not None else x.requires_grad
     marks = {name: True for name in ("_parameter", "_transient") if getattr(x, name, False)}
     return transfer.restored, (type(x), elements, x.dtype, x._ints(), x.device, leaf), (None, marks) if marks else None

@@ -7,7 +7,7 @@ from tg_runtime import Device
 
 from ..array import printing
 from ..array.lending import check_lendable
-from ..array.reading import host_memory, nested
+from ..array.reading import host_bytes, nested
 from ..host import transfer
 from ..memory.realization import schedule_all
 from .componentwise import view_as_real
@@ -91,8 +91,7 @@ def _restored(kind: Any, re: Any, im: Any) -> Any:
 
 def data_bytes(z: Any) -> bytes:
     """The elements as they lie in files: each its real part, then its imaginary one."""
-    pairs = view_as_real(z.detach())
-    return bytes(transfer.download(host_memory(pairs), pairs._ints()))
+    return bytes(host_bytes(view_as_real(z.detach())))
 
 
 def text_of(z: Any) -> str:

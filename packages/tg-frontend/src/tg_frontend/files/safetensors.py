@@ -14,8 +14,7 @@ from tg_runtime import Device
 from tg_runtime.memory.drafts import replacing, target_of
 from tg_shape import prod, sint
 
-from ..array.reading import host_memory
-from ..host import transfer
+from ..array.reading import host_bytes
 from ..tensor import Tensor
 from .shards import shards_of
 from .source import Source
@@ -254,4 +253,4 @@ def safe_save(
         file.write(len(text).to_bytes(8, "little"))
         file.write(text)
         for tensor in whole:
-            file.write(transfer.download(host_memory(tensor), tensor._ints()))
+            file.write(host_bytes(tensor))

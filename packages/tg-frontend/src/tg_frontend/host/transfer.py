@@ -244,8 +244,14 @@ def is_own(lazy: LazyBuffer) -> bool:
     return written and base.storage is not None and not is_borrowed(base.storage)
 
 
-def download(lazy: LazyBuffer, shape: tuple[int, ...]) -> memoryview:
-    """The bytes of a realised, contiguous tensor of ``shape``: the memory itself where the host can reach it."""
+def download(lazy: LazyBuffer, shape: tuple[int, ...], begin: int = 0) -> memoryview:
+    """The bytes of realised elements that are a run of memory, of ``shape``: memory itself where the host reaches it.
+
+    Args:
+      lazy: the elements.
+      shape: how many there are.
+      begin: how many others are before the first.
+    """
     storage, size = lazy.base.storage, prod(shape)
     assert storage is not None and isinstance(size, int)
     if size == 0:
@@ -255,7 +261,8 @@ def download(lazy: LazyBuffer, shape: tuple[int, ...]) -> memoryview:
         realize([plain])
         assert plain.base.storage is not None
         storage = plain.base.storage
-    return buffer_of(storage).as_buffer()[: size * lazy.dtype.itemsize]
+    item = lazy.dtype.itemsize
+    return buffer_of(storage).as_buffer()[begin * item : (begin + size) * item]
 
 
 def shaped(flat: memoryview, code: str, shape: tuple[int, ...]) -> memoryview:

@@ -9,8 +9,7 @@ from math import prod
 from tg_dtype import dtypes
 from tg_runtime.memory.drafts import replacing, target_of
 
-from ...array.reading import host_memory
-from ...host import transfer
+from ...array.reading import host_bytes
 from ...tensor import Tensor
 from .header import ALIGNMENT, ARRAY, BOOL, DEFAULT_ALIGNMENT, MAGIC, STRING, Value
 from .kinds import KINDS, Kind
@@ -155,6 +154,6 @@ def gguf_save(
     with replacing(target, "gguf_save") as file:
         file.write(text + bytes(-len(text) % DEFAULT_ALIGNMENT))
         for tensor in whole:
-            elements = transfer.download(host_memory(tensor), tensor._ints())
+            elements = host_bytes(tensor)
             file.write(elements)
             file.write(bytes(-elements.nbytes % DEFAULT_ALIGNMENT))
