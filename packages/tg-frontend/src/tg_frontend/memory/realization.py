@@ -203,14 +203,23 @@ def readable(root: LazyBuffer) -> bool:
     return not capturing() and computable([root])
 
 
-def _target(node: LazyBuffer) -> LazyBuffer:
-    """The node whose memory an assignment overwrites, through versions that are not executed either."""
-    while node.op is Ops.ASSIGN:
+def _target(node: LazyBuffer, known: dict[LazyBuffer, LazyBuffer]) -> LazyBuffer:
+    """The node whose memory an assignment overwrites, through versions that are not executed either.
+
+    Args:
+      node: the assignment.
+      known: what others overwrite, to which all on the way are added.
+    """
+    way: list[LazyBuffer] = []
+    while node.op is Ops.ASSIGN and node not in known:
         srcs = node.srcs
         if not srcs:  # another thread has executed it meanwhile
             break
+        way.append(node)
         node = srcs[0].base
-    return node
+    target = known.get(node, node)
+    known.update(dict.fromkeys(way, target))
+    return target
 
 
 def outputs_with_readers(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
@@ -220,9 +229,10 @@ def outputs_with_readers(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
         return list(outputs)
     graph = reachable(outputs)
     late: set[LazyBuffer] = set()
+    targets: dict[LazyBuffer, LazyBuffer] = {}
     for node in pending:
         if node in graph:
-            readers = _target(node).readers.alive()
+            readers = _target(node, targets).readers.alive()
             late.update(r for r in readers if r not in graph and r.op is not Ops.ASSIGN and not r.is_realized)
     if not late:
         return list(outputs)

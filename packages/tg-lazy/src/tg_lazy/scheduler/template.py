@@ -108,16 +108,18 @@ class Structure:
         """Adds what a graph that assigns depends on besides its nodes. Returns whether it can be remembered."""
         nodes, entries = self.nodes, self.entries
         seen: set[LazyBuffer] = set()
+        known: dict[LazyBuffer, object] = {}
         while True:
-            ended = [lazy for lazy in hazards.overwritten(nodes) if lazy not in seen]
+            ended = [lazy for lazy in hazards.overwritten(nodes, known) if lazy not in seen]
             seen.update(ended)
-            more = [reader for lazy in ended for reader in hazards.outside(lazy, self._places)]
+            more = [reader for lazy in ended for reader in hazards.outside(lazy, self._places, known)]
             if not more:
                 break
             entries.append(~len(more))
             self.readers += more
             if not self.walk(more):
                 return False
+        known.clear()  # references are counted below
         # the serial number of an ASSIGN is its place among the versions of its memory
         self.assigns.sort(key=lambda n: nodes[n].arg)
         entries += self.assigns

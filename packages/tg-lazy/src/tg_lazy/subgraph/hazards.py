@@ -26,25 +26,39 @@ LARGE = 1 << 22
 READER = "it reads memory that this schedule overwrites"
 
 
-def memory_of(lazy: LazyBuffer) -> object:
-    """What stands for the memory of a base: one object for all its versions and parts."""
-    while lazy.op is _ASSIGN or lazy.op is _BUFFER_VIEW:
+def memory_of(lazy: LazyBuffer, known: dict[LazyBuffer, object]) -> object:
+    """What stands for the memory of a base: one object for all its versions and parts.
+
+    Args:
+      lazy: the base.
+      known: that of others, to which all on the way are added: of a thousand versions each is asked once.
+    """
+    way: list[LazyBuffer] = []
+    while (lazy.op is _ASSIGN or lazy.op is _BUFFER_VIEW) and lazy not in known:
+        way.append(lazy)
         lazy = lazy.srcs[0].base
-    storage = lazy._storage
-    return lazy if storage is None else storage.root
+    memory = known.get(lazy)
+    if memory is None:
+        storage = lazy._storage
+        memory = lazy if storage is None else storage.root
+    known.update(dict.fromkeys(way, memory))
+    return memory
 
 
-def overwritten(order: Sequence[LazyBuffer], start: int = 0) -> list[LazyBuffer]:
+def overwritten(
+    order: Sequence[LazyBuffer], known: dict[LazyBuffer, object], start: int = 0
+) -> list[LazyBuffer]:
     """The versions of memory that the ASSIGNs among the bases from ``start`` on end, and parts of these versions.
 
     Args:
       order: bases, operands first.
+      known: as in :func:`memory_of`.
       start: where in it.
     """
     last: dict[object, LazyBuffer] = {}
     for lazy in order[start:] if start else order:
         if lazy.op is _ASSIGN:
-            memory = memory_of(lazy)
+            memory = memory_of(lazy, known)
             if memory not in last or last[memory].arg < lazy.arg:
                 last[memory] = lazy
     if not last:
@@ -54,7 +68,7 @@ def overwritten(order: Sequence[LazyBuffer], start: int = 0) -> list[LazyBuffer]
         op = lazy.op
         if op not in MEMORY:
             continue
-        final = last.get(memory_of(lazy))
+        final = last.get(memory_of(lazy, known))
         if op is _BUFFER_VIEW:
             gone = lazy.srcs[0].base in ended
         elif op is _ASSIGN:
@@ -69,26 +83,29 @@ def overwritten(order: Sequence[LazyBuffer], start: int = 0) -> list[LazyBuffer]
 def reach_readers(graph: Graph) -> None:
     """Adds the readers outside the graph, until there are none."""
     seen: set[LazyBuffer] = set()
+    known: dict[LazyBuffer, object] = {}
     start = 0
     while start < len(graph.nodes):
         order = list(graph.of)
-        fresh, start = overwritten(order), len(graph.nodes)
+        fresh, start = overwritten(order, known), len(graph.nodes)
         for lazy in fresh:
             if lazy not in seen:
                 seen.add(lazy)
-                graph.reach(list(outside(lazy, graph.of)), READER)
+                graph.reach(list(outside(lazy, graph.of, known)), READER)
 
 
-def outside(version: LazyBuffer, inside: Container[object]) -> Iterable[LazyBuffer]:
+def outside(
+    version: LazyBuffer, inside: Container[object], known: dict[LazyBuffer, object]
+) -> Iterable[LazyBuffer]:
     """The unrealised nodes that read a version of memory and are not ``inside``."""
-    memory = memory_of(version)
+    memory = memory_of(version, known)
     stack = version.readers.alive()
     seen: set[LazyBuffer] = set(stack)
     while stack:
         reader = stack.pop()
         if reader in inside or reader.is_realized or reader.stale is not None:
             continue
-        if reader.op is Ops.ASSIGN and memory_of(reader) is memory:
+        if reader.op is Ops.ASSIGN and memory_of(reader, known) is memory:
             continue  # another write, which comes later
         above: list[LazyBuffer] = []
         if reader.op in (Ops.BUFFER_VIEW, Ops.UPDATE) or _inflates(reader):
@@ -141,7 +158,7 @@ def kept(graph: Graph, held: Container[LazyBuffer] | None) -> list[LazyBuffer]:
       held: the nodes that are held from outside; None to count references, which is right only while nothing but the
         graph and its holders refers to its nodes.
     """
-    ended = set(overwritten(list(graph.of)))
+    ended = set(overwritten(list(graph.of), {}))
     if not ended:
         return []
     dirty = tainted(graph.of, ended, {lazy for lazy, node in graph.of.items() if node.reason})
