@@ -22,6 +22,6 @@ def test_a_view_refers_to_its_base_once(machine: Any) -> None:
 def test_what_is_realised_reads_no_more(machine: Any) -> None:
     a = machine.buffer(np.arange(6, dtype=np.float32))
     done, waiting = a.alu(Ops.SIN), a.alu(Ops.SQRT)
-    assert set(outside(a, ())) == {done, waiting}
+    assert set(outside(a, (), {})) == {done, waiting}
     machine.run(done)
-    assert list(outside(a, ())) == [waiting] and list(outside(a, (waiting,))) == []
+    assert list(outside(a, (), {})) == [waiting] and list(outside(a, (waiting,), {})) == []
