@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -159,3 +160,63 @@ def test_what_was_saved_and_overwritten_is_noticed() -> None:
         x.assign([5.0, 6.0])
     with pytest.raises(RuntimeError, match="written to in place"):
         y.backward()
+
+
+def _written(name: str, y: Tensor) -> None:
+    if name == "mul":
+        y.mul_(5)
+    elif name == "part":
+        y[0] = 7.0
+    elif name == "view":
+        y[1:].mul_(5)
+    else:
+        y.copy_(y * 5)
+
+
+@pytest.mark.parametrize("second", ["mul", "part", "view", "copy"])
+@pytest.mark.parametrize("first", ["mul", "part", "view", "copy"])
+def test_a_hook_sees_the_gradient_of_the_elements_there_were(first: str, second: str) -> None:
+    def gradients(written: bool) -> tuple[list[list[float]], list[float]]:
+        """Of the tensor before, between and after two writes, and of the leaf: by writing, or by copies."""
+        seen: dict[int, list[float]] = {}
+
+        def kept(step: int, grad: Tensor) -> None:
+            seen[step] = grad.tolist()
+
+        a = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+        y, total = a * 2, Tensor([0.0, 0.0, 0.0])
+        weights = (Tensor([3.0, 1.0, 2.0]), Tensor([1.0, 7.0, 2.0]), Tensor([5.0, 1.0, 4.0]))
+        for step, weight in enumerate(weights):
+            if step and not written:
+                y = y.clone()
+            if step:
+                _written((first, second)[step - 1], y)
+            if not written:
+                y = y * 1  # a version of its own
+            y.register_hook(partial(kept, step))
+            total = total + y * weight
+        total.sum().backward()
+        assert a.grad is not None
+        return [seen[step] for step in range(3)], a.grad.tolist()
+
+    assert gradients(True) == gradients(False)
+
+
+def test_a_hook_that_changes_a_gradient_before_a_write() -> None:
+    a = Tensor([1.0, 2.0], requires_grad=True)
+    y = a * 2
+    handle, other = y.register_hook(lambda grad: grad * 10), y.register_hook(lambda grad: grad * 0)
+    t = y * 3
+    y.mul_(5)
+    other.remove()
+    (y.sum() + t.sum()).backward()
+    assert a.grad is not None and a.grad.tolist() == [160.0, 160.0]
+    handle.remove()
+
+
+def test_a_kept_gradient_is_that_of_the_newest_elements() -> None:
+    a = Tensor([1.0, 2.0], requires_grad=True)
+    y = (a * 2).retain_grad()
+    y.mul_(3)
+    y.sum().backward()
+    assert y.grad is not None and y.grad.tolist() == [1.0, 1.0]

@@ -10,6 +10,7 @@ from tg_shape import sint
 from . import (
     arithmetic,
     attributes,
+    becoming,
     bits,
     casts,
     comparison,
@@ -54,7 +55,7 @@ class Array(Base):
     clone = computing.clone
     contiguous_backward = computing.contiguous_backward
     assign = writing.assign
-    replace = writing.replace
+    replace = becoming.replace
     _elements = reading._elements
     numpy = reading.numpy
     tolist = reading.tolist
@@ -136,7 +137,7 @@ class Array(Base):
     cast = casts.cast
     bitcast = casts.bitcast
     to = casts.to
-    to_ = casts.to_
+    to_ = becoming.to_
 
     # *** movement ***
 

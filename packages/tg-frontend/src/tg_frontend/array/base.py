@@ -41,7 +41,7 @@ class Base:
     # base is only where the value comes from, does not tell; _cut: where the elements come from, of what was detached
     __slots__ = (
         "__weakref__", "_ctx", "_cut", "_home", "_hooks", "_lazy", "_parameter", "_parts", "_place", "_rows",
-        "_transient", "_wants_grad", "grad",
+        "_severed", "_transient", "_wants_grad", "grad",
     )  # fmt: skip
 
     _lazy: LazyBuffer
@@ -55,6 +55,7 @@ class Base:
     _transient: bool  # set where a model holds this, but not in its state
     _hooks: Hooks  # set only where somebody asked for it
     _rows: Rows  # set only where the tensor was row-sparse at first
+    _severed: int  # set only where the tensor was cut off its graph: the number of the last write then
     _parts: tuple[Self, Self]  # set only where the tensor is complex
 
     training: ClassVar[bool] = False
@@ -339,15 +340,14 @@ class Base:
         if node is not None:
             before = object.__new__(type(self))  # of which nothing but the graph is wanted
             before._lazy = LazyBuffer.const(0, self._lazy.dtype, self._lazy.shape, self._lazy.device)
-            before.grad = before._home = before._place = None
-            before._ctx, before._wants_grad, before._cut = self._ctx, self._wants_grad, None
+            before.grad = before._home = before._place = before._cut = None
+            before._ctx, before._wants_grad, before._severed = self._ctx, self._wants_grad, getattr(self, "_severed", 0)
             function = Seen(st)
             function.forward(node.lazydata)
             wish = node._wants_grad  # None where a gradient flows to parameters that leave it open
             function.parents, function.stamp, function.learnt = (node,), home.written, node._ctx.learnt
             function.wanted, function.needs = wish is True, (wish is True,)
-            function.before, function.since = before, home.written
-            self._ctx, self._wants_grad = function, wish
+            function.before, function.since, self._ctx, self._wants_grad = before, home.written, function, wish
         return self._lazy
 
     # *** what it is ***

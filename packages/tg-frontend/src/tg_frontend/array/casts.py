@@ -116,28 +116,6 @@ def to(x: B, device: Any = None, dtype: Any = None, non_blocking: Any = False, c
     return out._apply(Copy(name))
 
 
-def to_(x: B, device: str | None) -> B:
-    """Moves this tensor, and its gradient, to another device. Returns it.
-
-    Raises:
-      UnknownDevice: if no package offers such a device; the message lists what there is.
-      DeviceUnavailable: if this machine lacks what the device needs.
-
-    Example:
-      >>> from tg_frontend import Tensor
-      >>> Tensor([1, 2]).to_("NUMPY").device
-      'NUMPY'
-    """
-    name = Device.canonicalize(device)
-    if name != x.device:
-        Device[name]
-        x.lazydata = x.lazydata.copy_to(name)
-        if x.grad is not None:
-            rows = x.grad._row_sparse()
-            x.grad = to(x.grad, name) if rows is None else x._value(rows.copy_to(name))
-    return x
-
-
 def floating(x: B) -> B:
     """The tensor itself, if it is of floats; of integers and bools, as the default float type."""
     return cast(x, least_upper_float(x.dtype))

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from weakref import ref
-
 from tg_dtype import can_safe_cast
 from tg_lazy import LazyBuffer, Ops
 from tg_lazy.graph.lazybuffer import graph_lock
 from tg_lazy.trackers import writes_once
 from tg_shape import ShapeTracker, prod, sint
 
-from ..autograd.differentiation import MODE, Switch
-from ..autograd.functions import UNRECORDED, Became, Contiguous, Put, RowSparse
+from ..autograd.differentiation import MODE
+from ..autograd.functions import UNRECORDED, Contiguous, Put, RowSparse
 from ..autograd.functions.row_sparse import stretched
 from ..autograd.functions.updating import places
+from ..autograd.hooks import leave_hooks
 from ..host import transfer
 from ..keywords import ArgumentError
 from ..memory import disk
-from ..memory.home import Clock
-from ..memory.realization import Moves
 from .base import B, Base
 from .casts import cast, to
 from .computing import clone
@@ -26,7 +23,6 @@ from .movement import reshape, stretch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from ..memory.home import Lineage
@@ -73,30 +69,6 @@ def assign(x: B, value: Any) -> B:
         take_over(x, new)
     else:
         store(x, new)
-    return x
-
-
-def replace(x: B, other: B) -> B:
-    """Makes this tensor another name of what ``other`` is: they share memory. Returns it.
-
-    Raises:
-      ValueError: if the shapes differ.
-      TypeError: if the dtypes differ.
-
-    Example:
-      >>> from tg_frontend import Tensor
-      >>> x, y = Tensor([1, 2]), Tensor([3, 4])
-      >>> x.replace(y)
-      Tensor([3, 4])
-    """
-    if other.shape != x.shape:
-        raise ValueError(f"replace: a tensor of shape {other.shape} for one of shape {x.shape}")
-    if other.dtype is not x.dtype:
-        raise TypeError(f"replace: a tensor of {other.dtype.name} for one of {x.dtype.name}")
-    x._let_go()
-    home = other._memory()
-    x._lazy, x._home, x._place, x._cut = other.lazydata, home, other._place, other._cut
-    Moves.number += 1
     return x
 
 
@@ -160,7 +132,7 @@ def _on_host(x: B) -> B:
 def store(x: B, new: B) -> None:
     """Writes elements, of this tensor's shape and dtype, to its memory."""
     _written(x, None, new)
-    line = _lineage(x)
+    line = lineage(x)
     node = line.node
     if node is not None and node._ctx is UNRECORDED and prod(x.shape) == prod(node.shape):  # nothing is left of it
         line.node = x._ctx = None
@@ -170,7 +142,7 @@ def _written(x: B, part: ShapeTracker | None, new: B) -> None:
     """:func:`write`, of a tensor that nothing is to be known of any more but what its memory knows."""
     value = new.lazydata
     _ = x.lazydata
-    if _lineage(x).node is None:
+    if lineage(x).node is None:
         x._let_go()
     write(x, part, value)
 
@@ -295,7 +267,7 @@ def _moves_on(x: B, value: B, part: ShapeTracker | None) -> bool:
     home = x._memory()
     if st.contiguous and prod(st.shape) == prod(home.root.shape):
         return False
-    line = _lineage(x)
+    line = lineage(x)
     return not (flows(x) if line.node is None else line.computed)
 
 
@@ -317,7 +289,7 @@ def write_as_data(x: B, value: B, part: ShapeTracker | None = None, whole: bool 
     if lost:
         node = x._wrap(LazyBuffer.const(0, x.dtype, x._memory().root.shape, x.device), None)
         node._ctx = UNRECORDED
-        _lineage(x).node = node
+        lineage(x).node = node
 
 
 def brings(value: B) -> bool:
@@ -349,13 +321,16 @@ def take_over(x: B, new: B, part: ShapeTracker | None = None) -> None:
         root = home.root
         if not writes_once(st):
             raise RuntimeError(_several(x.shape))
-        line, whole = _lineage(x), _viewed(x)
+        line, whole = lineage(x), _viewed(x)
         if line.node is None and whole._wants_grad is True and whole._ctx is None:
             raise RuntimeError(
                 f"a leaf of shape {whole.shape} that requires a gradient, or a view of it, is not written in place; "
                 "do it in Tensor.no_grad(), or compute a new tensor"
             )
-        old = _as_root(x, line, whole)
+        hooked = leave_hooks(whole)
+        if whole is not x:
+            leave_hooks(x)
+        old = _as_root(x, line, whole, hooked)
         if new._ctx is not None and brings(new) and st.contiguous and prod(st.shape) == prod(root.shape):
             made = new if new.shape == root.shape else reshape(new, root.shape)
             if not made.lazydata.is_whole or made.lazydata.base is home.base:
@@ -374,32 +349,41 @@ def _check_view(x: B) -> None:
     """Raises a RuntimeError for a view without a graph of what requires a gradient: what its gradient is, is open."""
     if MODE.recording and x._home is not None and x._ctx is None and x._wants_grad is False:
         whole = _viewed(x)
-        if whole._wants_grad is True and _lineage(x).node is None:
+        if whole._wants_grad is True and lineage(x).node is None:
             raise RuntimeError(
                 f"a view of shape {x.shape}, made in Tensor.no_grad(), of what requires a gradient is not written in "
                 "place; make it outside of that, or write in Tensor.no_grad()"
             )
 
 
-def _lineage(x: B) -> Lineage:
+def lineage(x: B) -> Lineage:
     """Where the elements of this tensor come from."""
     return x._cut or x._memory()
 
 
-def _as_root(x: B, line: Lineage, whole: B) -> B:
+def _covers(x: B, root: LazyBuffer) -> bool:
+    """Whether a tensor shows all elements of its memory, in their order."""
+    st = place_of(x)
+    return st.contiguous and prod(st.shape) == prod(root.shape)
+
+
+def _as_root(x: B, line: Lineage, whole: B, hooked: bool) -> B:
     """The whole memory as a tensor that computes with it, and knows where it comes from.
 
     Args:
       line: of this tensor.
       whole: what it is a view of.
+      hooked: whether there are hooks of ``whole`` that see its gradient as of now.
     """
     home, node = x._memory(), line.node
-    if node is not None and node._lazy.base is home.base:
+    covers = x._cut is None and _covers(whole, home.root)
+    if hooked and covers and whole.shape == home.root.shape:
+        node = whole
+    elif node is not None and node._lazy.base is home.base:
         return node  # type: ignore[no-any-return]
     origin: B | None = node  # written as data since, perhaps through others: the elements are the newest ones
-    if node is None and x._cut is None:
-        st = place_of(whole)
-        origin = whole if st.contiguous and prod(st.shape) == prod(home.root.shape) else None
+    if node is None and covers:
+        origin = whole
     out = x._wrap(home.root if home.root.is_whole else home.root.clone())
     if origin is not None:
         out._ctx, out._wants_grad = origin._ctx, origin._wants_grad
@@ -408,52 +392,15 @@ def _as_root(x: B, line: Lineage, whole: B) -> B:
 
 def _viewed(x: B) -> B:
     """The tensor of which this one is a view, of a view, and so on; or itself."""
-    home, line = x._memory(), _lineage(x)
+    home, line = x._memory(), lineage(x)
     whole: B | None = None if line.owner is None else line.owner()
-    if whole is not None and whole._home is home and _lineage(whole) is line:
+    if whole is not None and whole._home is home and lineage(whole) is line:
         return whole
     while x._ctx is not None and x._ctx.view:
         above: B = x._ctx.parents[0]  # type: ignore[assignment]
-        if above._home is not home or _lineage(above) is not line:
+        if above._home is not home or lineage(above) is not line:
             break
         x = above
-    return x
-
-
-def adopt(x: B, other: B) -> None:
-    """Takes the elements of ``other``, which are copied when one of the two is written."""
-    x._let_go()
-    x._lazy, x._cut = other.lazydata, None
-    x._part()
-    Moves.number += 1
-
-
-def become(x: B, view: Callable[[B], B], what: str) -> B:
-    """Makes this tensor a view of what it was, in the same memory. Returns it.
-
-    Args:
-      view: makes the view of a tensor.
-
-    Raises:
-      RuntimeError: if this tensor is a leaf that requires a gradient.
-    """
-    if x.requires_grad and x._ctx is None and MODE.recording:
-        raise RuntimeError(f"{what}: a leaf of shape {x.shape} that requires a gradient stays as it is")
-    line = _lineage(x)
-    before = x._wrap(x.lazydata, x.requires_grad)
-    before._ctx, before._home, before._place, before._cut = x._ctx, x._home, x._place, x._cut
-    with Switch(MODE, "recording", before._ctx is not None):
-        after = view(before)
-        x._lazy, x._home, x._place, x._cut = after.lazydata, after._home, after._place, after._cut
-        if line.owner is not None and line.owner() is x:
-            line.owner = ref(before)
-        x._ctx = None
-        if after._ctx is not None:
-            Clock.now += 1
-            became = Became()
-            x._ctx = after._apply(became)._ctx
-            became.before, became.since = before, Clock.now
-    Moves.number += 1
     return x
 
 

@@ -79,6 +79,16 @@ class Switch(Scope):
         setattr(self._owner, self._name, self._value)
 
 
+class Severed:
+    """Whether any tensor was ever cut off its graph in place: while none was, nobody looks for it.
+
+    Attributes:
+      any: the answer.
+    """
+
+    any = False
+
+
 class Freed(Function):
     """What stands in a tensor's graph after its gradient was taken."""
 
@@ -170,7 +180,10 @@ def operands(function: Function) -> Sequence[Node]:
     for parent in parents:
         context = parent._ctx
         if context is not None and context.renewed and context.since > stamp:
-            return [_before(parent, stamp) for parent in parents]
+            parents = [_before(parent, stamp) for parent in parents]
+            break
+    if Severed.any:
+        _check_severed(function, parents)
     return parents  # type: ignore[no-any-return]
 
 
@@ -180,6 +193,16 @@ def _before(node: Any, stamp: int) -> Any:
         node = node._ctx.before
         _ = node.lazydata  # and with it the graph of the newest version
     return node
+
+
+def _check_severed(function: Function, parents: Sequence[Any]) -> None:
+    """Raises a RuntimeError if an operand was cut off its graph after the function was applied to it."""
+    for parent in parents:
+        if getattr(parent, "_severed", 0) > function.stamp:
+            raise RuntimeError(
+                f"backward: an operand of {function.name}, of shape {parent.shape}, was cut off what it was computed "
+                "from (detach_, replace) after it was used; detach() gives a tensor of its own"
+            )
 
 
 def is_leaf(node: Node, through_open: bool) -> bool:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from itertools import count
 from typing import NamedTuple
 
+from tg_lazy import LazyBuffer
+
+from .functions import Became
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +73,25 @@ def hooks_of(tensor: Any) -> Hooks:
         hooks = tensor._hooks = Hooks({}, [False], {})
     Registered.any = True
     return hooks
+
+
+def leave_hooks(tensor: Any) -> bool:
+    """Leaves the functions to a stand-in for a tensor that is about to be written: they see the gradient as of now.
+
+    Returns:
+      Whether there are any.
+    """
+    hooks: Hooks | None = getattr(tensor, "_hooks", None) if Registered.any else None
+    if hooks is None or not hooks.functions or tensor._ctx is None:
+        return False
+    lazy = tensor.lazydata
+    before = tensor._wrap(LazyBuffer.const(0, lazy.dtype, lazy.shape, lazy.device), tensor._wants_grad)
+    before._ctx, before._hooks = tensor._ctx, Hooks(hooks.functions, [False], {})
+    became = Became()  # in front of what the tensor was before earlier writes
+    became.before, became.since = before, before._ctx.since if before._ctx.renewed else 0
+    tensor._ctx = before._apply(became)._ctx
+    tensor._hooks = Hooks({}, hooks.kept, hooks.after)
+    return True
 
 
 def accumulated(tensor: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..array.writing import adopt
+from ..array.becoming import adopt
 from ..memory.realization import delist
 from ..tensor import Tensor
 from .uninitialized import Uninitialized

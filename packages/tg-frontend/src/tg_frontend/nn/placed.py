@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import DType, dtypes
 
-from ..array.writing import adopt
+from ..array.becoming import adopt
 from ..tensor import Tensor
 from .initial import LEARNT
 from .moving import move

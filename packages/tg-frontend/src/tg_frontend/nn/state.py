@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..array.writing import adopt
+from ..array.becoming import adopt
 from ..files.checkpoint.loading import torch_load
 from ..files.checkpoint.saving import torch_save
 from ..files.gguf.reading import gguf_load

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..array.base import Base
-from ..array.writing import adopt
+from ..array.becoming import adopt
 from ..keywords import public
 from ..memory.realization import enlist
 from ..tensor import Tensor

@@ -6,7 +6,7 @@ from weakref import ref
 
 from tg_dtype import dtypes
 
-from ..array import arithmetic, writing
+from ..array import arithmetic, becoming, writing
 from ..array.array import A, Array
 from ..array.axes import iota
 from ..array.movement import stretch
@@ -85,13 +85,16 @@ def copy_(x: A, src: Any, non_blocking: bool = False) -> A:
 def detach_(x: A) -> A:
     """Cuts this tensor off what it was computed from: no gradient flows through it. Returns it.
 
+    What was computed from it before has no gradient any more: ``backward`` raises an error there.
+
     Example:
       >>> from tg_frontend import Tensor
       >>> y = Tensor([1.0], requires_grad=True) * 2
       >>> y.detach_().requires_grad
       False
     """
-    x._ctx, x._wants_grad, x._cut = None, False, Lineage(ref(x))
+    becoming.sever(x)
+    x._wants_grad, x._cut = False, Lineage(ref(x))
     return x
 
 

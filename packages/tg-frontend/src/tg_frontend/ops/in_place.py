@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import TYPE_CHECKING
 
-from ..array import writing
+from ..array import becoming, writing
 from ..array.array import A, Array
 from ..domains import NUMBERS
 from ..keywords import checked
@@ -60,7 +60,7 @@ def view_in_place(function: Callable[Concatenate[A, P], A]) -> Callable[Concaten
     name = compute.__name__
 
     def method(x: Any, *args: Any, **kwargs: Any) -> Any:
-        return writing.become(x, lambda whole: compute(whole, *args, **kwargs), f"Tensor.{name}")
+        return becoming.become(x, lambda whole: compute(whole, *args, **kwargs), f"Tensor.{name}")
 
     method.becomes_view = True  # type: ignore[attr-defined]
     text = f"Makes this tensor its own :meth:`{function.__name__}`, of the same memory. Returns it."

@@ -16,6 +16,7 @@ from ..array.shapes import broadcast_shape
 from ..array.writing import fitting, place_of, recorded, take_over, write_as_data
 from ..autograd.differentiation import MODE
 from ..autograd.functions import Scatter, Take
+from ..autograd.hooks import leave_hooks
 from ..host import transfer
 from ..memory import disk
 from .creation import ones_like
@@ -93,6 +94,7 @@ def _copy_in(x: A, indices: Any, value: Any) -> None:
 
 def _shadow(x: A) -> A:
     """Another tensor with this one's content and graph, to which what is computed now refers."""
+    leave_hooks(x)
     out = x._wrap(x.lazydata, x.requires_grad)
     out._ctx = x._ctx
     return out

@@ -7,7 +7,7 @@ from threading import local
 
 from tg_runtime import capturing
 
-from ...array.writing import adopt
+from ...array.becoming import adopt
 from ...autograd.differentiation import MODE, Switch
 from ...tensor import Tensor
 from ..absent import refusing
