@@ -19,7 +19,7 @@ REAL = frozenset(
     abs angle real imag dist norm std var eq ne equal isclose allclose isfinite isinf isnan isreal isneginf isposinf
     logical_and logical_not logical_or logical_xor nonzero count_nonzero any all argwhere signbit is_nonzero
     double float half bfloat16 int long short byte char bool type_as cast view_as_real is_same_size result_type
-    expand_as reshape_as view_as sum_to_size can_cast pad
+    expand_as reshape_as view_as sum_to_size can_cast pad l1_loss pairwise_distance triplet_margin_loss nonzero_static
     """.split()
 )
 """Methods that give reals of complex numbers, or take no more than the shape of an argument."""

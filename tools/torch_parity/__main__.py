@@ -28,6 +28,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,11 @@ from . import attributes, modules, names, optimisers
 from .comparing import TOLERANCES, Called, Changed, Row, array, flat, gradients, kind, made, shown, table, unequal
 from .deliberate import ATTRIBUTES, MODULES, OPTIMISERS, Reason, reason
 
-KINDS = ("float32", "float64", "int64", "int32", "bool", "bfloat16", "float16")
-GRADIENTS = ("float32", "float64")
+KINDS = ("float32", "float64", "complex64", "complex128", "int64", "int32", "int16", "int8", "uint8", "bool",
+         "bfloat16", "float16")  # fmt: skip
+GRADIENTS = ("float32", "float64", "complex64", "complex128")
+EXACT = ("float64", "complex128")
+"""Dtypes in which PyTorch's results are what is exact."""
 ROOMS = ("linalg", "special", "fft", "nn.functional", "signal.windows")
 LEFT_OUT = ("masked.", "ops.aten.", "_", "torch.ops.", "sparse.", "to_sparse", "view_as_complex", "view_as_real",
             "resize_", "jiterator", "nested", "chalf", "cfloat", "cdouble", "as_strided_partial_views")  # fmt: skip
@@ -92,8 +96,13 @@ def _symmetric(gradient: Any) -> Any:
     return gradient + np.swapaxes(gradient, -1, -2)
 
 
+def _hermitian(gradient: Any) -> Any:
+    return gradient + np.swapaxes(gradient, -1, -2).conj()
+
+
 CHANGED: dict[str, Changed] = {
     "linalg.eigh": (0, _symmetric),
+    **dict.fromkeys(("cholesky", "linalg.cholesky", "linalg.cholesky_ex"), (0, _hermitian)),
     "cholesky_inverse": (0, np.tril), "cholesky_solve": (1, np.tril),
 }  # fmt: skip
 """Functions of a symmetric or triangular matrix: which operand that is, and what of its gradient changes anything
@@ -126,7 +135,7 @@ def lookup(name: str) -> tuple[str, Callable[..., Any]] | None:
     if found is None and last in linalg.__all__ and not room:
         return f"tinytg.{last}", getattr(linalg, last)
     if isinstance(found, property):
-        return f"Tensor.{last}", found.__get__
+        return f"Tensor.{last}", attrgetter(last)
     return None if found is None else (f"Tensor.{last}", found)
 
 
@@ -143,6 +152,8 @@ def nearer(op: Any, sample: Any, want: Any, got: Any, torch: Any) -> bool:
 
     def precise(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
+            if value.is_complex():
+                return value.detach().to(torch.complex128)
             return value.detach().double() if value.is_floating_point() else value
         if isinstance(value, dict):
             return {key: precise(part) for key, part in value.items()}
@@ -158,7 +169,7 @@ def nearer(op: Any, sample: Any, want: Any, got: Any, torch: Any) -> bool:
             continue
         if kind(a).removeprefix("torch.") != kind(b) or array(a).shape != array(b).shape:
             return False
-        theirs, ours = (np.abs(array(part).astype(np.float64) - array(c)).max(initial=0) for part in (a, b))
+        theirs, ours = (np.abs(array(part).astype(array(c).dtype) - array(c)).max(initial=0) for part in (a, b))
         if not ours <= theirs:
             return False
     return True
@@ -175,9 +186,17 @@ def kept(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in kwargs.items() if key not in INSTEAD}
 
 
-def samples(op: Any, name: str, most: int, torch: Any) -> Iterator[tuple[str, Any]]:
-    """Samples of the dtypes that the operation takes, evenly picked."""
-    for wanted in KINDS:
+def samples(op: Any, kinds: list[str], most: int, strided: bool, torch: Any) -> Iterator[tuple[str, Any]]:
+    """Samples of the dtypes that the operation takes, evenly picked.
+
+    Args:
+      op: the operation.
+      kinds: the dtypes.
+      most: of float32 at most; of others a third of that.
+      strided: whether tensors are views of larger memory.
+      torch: the module.
+    """
+    for wanted in kinds:
         dtype = getattr(torch, wanted)
         if dtype not in op.supported_dtypes("cpu"):
             continue
@@ -186,7 +205,8 @@ def samples(op: Any, name: str, most: int, torch: Any) -> Iterator[tuple[str, An
         count = most if wanted == "float32" else max(1, most // 3)
         step = max(1, len(found) / count)
         for i in range(min(count, len(found))):
-            yield wanted, found[int(i * step)]
+            sample = found[int(i * step)]
+            yield wanted, sample.noncontiguous() if strided else sample
 
 
 def try_sample(op: Any, ours: Callable[..., Any], wanted: str, sample: Any, row: Row, torch: Any) -> None:
@@ -197,7 +217,7 @@ def try_sample(op: Any, ours: Callable[..., Any], wanted: str, sample: Any, row:
         want = processed(sample, op.op(sample.input, *sample.args, **sample.kwargs))
     except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError):
         return  # an environment without a library that the operation wants
-    if any(isinstance(leaf, torch.Tensor) and (leaf.is_complex() or leaf.is_sparse) for leaf in flat(want)):
+    if any(isinstance(leaf, torch.Tensor) and leaf.is_sparse for leaf in flat(want)):
         return
     row.tried += 1
     try:
@@ -209,7 +229,7 @@ def try_sample(op: Any, ours: Callable[..., Any], wanted: str, sample: Any, row:
             drawn = drawn or op.name.startswith("arg")
         tolerance = TOLERANCES.get(wanted, TOLERANCES["float32"])
         wrong = unequal(want, got, tolerance, not drawn)
-        if wrong is not None and wanted in TOLERANCES and wanted != "float64" and nearer(op, sample, want, got, torch):
+        if wrong is not None and wanted in TOLERANCES and wanted not in EXACT and nearer(op, sample, want, got, torch):
             wrong = None
         if wrong is None and wanted in GRADIENTS and not drawn and op.supports_autograd:
             wrong = gradients(want, got, leaves, tolerance, torch, CHANGED.get(row.name, (None, None)))
@@ -227,7 +247,7 @@ def try_errors(op: Any, ours: Callable[..., Any], row: Row, torch: Any) -> None:
     for wrong in op.error_inputs("cpu"):
         sample = wrong.sample_input
         leaves = flat([sample.input, list(sample.args), sample.kwargs])
-        if any(isinstance(leaf, torch.Tensor) and (leaf.is_complex() or leaf.is_sparse) for leaf in leaves):
+        if any(isinstance(leaf, torch.Tensor) and leaf.is_sparse for leaf in leaves):
             continue
         if sample.kwargs.get("layout", torch.strided) is not torch.strided:
             continue
@@ -247,8 +267,8 @@ def try_errors(op: Any, ours: Callable[..., Any], row: Row, torch: Any) -> None:
         row.note("accepts", f"{call_of(sample)}: {said}")
 
 
-def examine(op: Any, most: int, torch: Any) -> Row:
-    """One operation, and what is found of it."""
+def examine(op: Any, kinds: list[str], most: int, strided: bool, torch: Any) -> Row:
+    """One operation, and what is found of it: see :func:`samples`."""
     row = Row(op.name + (f":{op.variant_test_name}" if op.variant_test_name else ""))
     found = lookup(op.name)
     if found is None and row.name not in ARRANGED:
@@ -259,7 +279,7 @@ def examine(op: Any, most: int, torch: Any) -> Row:
     if row.name in ARRANGED:
         ours = ARRANGED[row.name](ours)
     begin = time.perf_counter()
-    for wanted, sample in samples(op, row.name, most, torch):
+    for wanted, sample in samples(op, kinds, most, strided, torch):
         try_sample(op, ours, wanted, sample, row, torch)
     try_errors(op, ours, row, torch)
     row.seconds = time.perf_counter() - begin
@@ -294,6 +314,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.torch_parity", description=__doc__)
     parser.add_argument("only", nargs="*", help="names of operations, as linalg.svd or linalg.*; all by default")
     parser.add_argument("--samples", type=int, default=12, help="of each operation and dtype at most")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="dtypes, with commas between; all by default")
+    parser.add_argument("--strided", action="store_true", help="operands are views of larger memory")
     parser.add_argument("--share", default="0/1", metavar="I/N", help="every Nth operation, from the Ith")
     parser.add_argument("--json", metavar="PATH", help="where the rows go")
     parser.add_argument("--verbose", action="store_true", help="every difference, not the first two of each")
@@ -331,7 +353,7 @@ def main(arguments: list[str] | None = None) -> int:
             generator.seed(0)
         torch.manual_seed(0)
         try:
-            rows.append(examine(op, options.samples, torch))
+            rows.append(examine(op, options.kinds.split(","), options.samples, options.strided, torch))
         except Exception as error:
             rows.append(Row(op.name, "?", notes=[f"the runner: {type(error).__name__}: {str(error)[:200]}"], differs=1))
         if options.json:

@@ -13,7 +13,10 @@ from tinytg import Tensor, dtypes
 
 from .deliberate import REASONS, Reason, reason
 
-TOLERANCES = {"float64": (1e-9, 1e-9), "float32": (2e-4, 2e-5), "float16": (1e-2, 5e-3), "bfloat16": (5e-2, 3e-2)}
+TOLERANCES = {
+    "float64": (1e-9, 1e-9), "float32": (2e-4, 2e-5), "float16": (1e-2, 5e-3), "bfloat16": (5e-2, 3e-2),
+    "complex128": (1e-9, 1e-9), "complex64": (2e-4, 2e-5),
+}  # fmt: skip
 Called = Callable[..., Any]
 Changed = tuple[int | None, Callable[[Any], Any] | None]
 """A place among leaves, and what of the gradient there is to be compared."""
@@ -82,6 +85,11 @@ def tensor(value: Any, torch: Any) -> Tensor:
     value = value.detach()
     if value.is_conj() or value.is_neg():
         value = value.resolve_conj().resolve_neg()
+    if not value.is_contiguous() and value.numel() > 1 and 0 not in value.stride():
+        # every second element along the last axis of larger memory, as PyTorch's views without order are
+        apart = value.new_full((*value.shape[:-1], value.shape[-1] * 2), 99).contiguous()
+        apart[..., ::2] = value
+        return tensor(apart, torch)[..., ::2]
     if value.dtype in (torch.bfloat16,):
         return Tensor(value.contiguous().view(torch.int16).numpy()).bitcast("bfloat16")
     return Tensor(value.contiguous().numpy())

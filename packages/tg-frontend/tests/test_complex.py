@@ -369,7 +369,10 @@ ELSEWHERE = frozenset(
     float half bfloat16 double int long short byte char bitcast numpy data tolist item schedule schedule_with_vars
     requires_grad_ retain_grad backward gradient rand randn rand_like randn_like conv1d conv2d conv3d conv_transpose1d
     conv_transpose2d conv_transpose3d cholesky cholesky_inverse cholesky_solve det geqrf inverse logdet lu lu_solve
-    matrix_exp orgqr ormqr pinverse qr slogdet svd triangular_solve
+    matrix_exp orgqr ormqr pinverse qr slogdet svd triangular_solve as_strided as_strided_scatter combinations corrcoef
+    cov l1_loss ldexp log_softmax logaddexp logcumsumexp logspace logsumexp nonzero_static normal_ normalize
+    pairwise_distance renorm silu sinc softmax softmin softsign std_mean swish tanhshrink triplet_margin_loss uniform_
+    var_mean
     """.split()
 )
 """Methods of which other tests are made."""
@@ -443,7 +446,8 @@ ARGUMENTS = ([0], [0, 0], [1, 0], [2], [2, 2], [3, 4, 0], [3.0, 2], [0, 1])
 @pytest.mark.parametrize("module", [linalg, special, nn.functional], ids=lambda m: m.__name__)
 def test_free_functions_refuse(module: Any) -> None:
     real_matrices = {"ldl_factor", "ldl_factor_ex", "ldl_solve", "lobpcg"}
-    allowed = {*linalg.__all__, "exp2", "expm1", "log1p", "linear", "pad", "sigmoid", "tanh", "bilinear", *CONVOLUTIONS}
+    allowed = {*linalg.__all__, "exp2", "expm1", "log1p", "linear", "bilinear", "fold", "rms_norm", *CONVOLUTIONS}
+    allowed |= {name for name, kind in NUMBERS.items() if kind == "both"}
     allowed -= real_matrices
     z = Tensor(SQUARE)
     for name in module.__all__:

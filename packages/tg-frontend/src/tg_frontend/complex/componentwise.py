@@ -23,7 +23,7 @@ ALIKE = frozenset(
     narrow_copy permute_copy squeeze_copy t_copy transpose_copy unfold_copy unsqueeze_copy view_copy unbind_copy
     split_with_sizes_copy gather index_select take take_along_dim masked_select
     trace sum_to_size contiguous clone detach contiguous_backward
-    to_dense zeros_like empty_like to_ nan_to_num
+    to_dense zeros_like empty_like to_ nan_to_num as_strided combinations
     """.split()
 )
 """Methods that are those of both parts with the same arguments; none of these arguments are elements."""
@@ -31,7 +31,7 @@ ALIKE = frozenset(
 WRITING = frozenset(
     """
     masked_fill masked_scatter select_scatter slice_scatter diagonal_scatter scatter scatter_add index_add index_copy
-    index_fill index_put put
+    index_fill index_put put as_strided_scatter
     """.split()
 )
 """Methods that write elements into a copy."""

@@ -136,6 +136,10 @@ def nonzero(z: Any, *args: Any, **kwargs: Any) -> Any:
     return _not_zero(z).nonzero(*args, **kwargs)
 
 
+def nonzero_static(z: Any, *, size: int, fill_value: int = -1) -> Any:
+    return _not_zero(z).nonzero_static(size=size, fill_value=fill_value)
+
+
 def logical_not(z: Any) -> Any:
     return eq(z, 0)
 

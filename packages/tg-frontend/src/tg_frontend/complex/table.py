@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from ..ops import decompositions
-from . import arithmetic, componentwise, creation, elementary, gradients, products, reading, reduction, writing
+from . import (
+    arithmetic,
+    componentwise,
+    creation,
+    elementary,
+    formulas,
+    gradients,
+    products,
+    reading,
+    reduction,
+    writing,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,10 +78,20 @@ RULES: dict[str, Callable[..., Any]] = {
     **{
         name: getattr(reduction, name)
         for name in """
-        sum mean nansum cumsum prod cumprod var std norm dist any all count_nonzero nonzero logical_not
+        sum mean nansum cumsum prod cumprod var std norm dist any all count_nonzero nonzero nonzero_static logical_not
         logical_and logical_or logical_xor isnan isinf isfinite isreal isclose allclose equal
         """.split()
     },
+    # formulas
+    **{
+        name: getattr(formulas, name)
+        for name in """
+        silu softsign tanhshrink sinc ldexp logaddexp logsumexp logcumsumexp var_mean std_mean cov corrcoef renorm
+        normalize pairwise_distance triplet_margin_loss l1_loss logspace
+        """.split()
+    },
+    "swish": formulas.silu,
+    **{name: formulas.cast_before(name) for name in ("softmax", "softmin", "log_softmax")},
     # products
     "matmul": products.matmul,
     **{name: products.strips(name) for name in ("trapezoid", "cumulative_trapezoid")},
@@ -112,6 +133,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "fill": writing.fill,
     "fill_": writing.fill_,
     "zero_": writing.zero_,
+    "normal_": writing.normal_,
+    "uniform_": writing.uniform_,
     # gradients
     "requires_grad_": gradients.requires_grad_,
     "retain_grad": gradients.retain_grad,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..array.array import Array
 from ..array.operands import NUMBERS
 from .componentwise import cast
+from .creation import HALF
 from .parts import is_complex, kept, tensor
 
 TYPE_CHECKING = False
@@ -93,3 +94,15 @@ def fill_(z: Any, value: Any) -> Any:
 
 def zero_(z: Any) -> Any:
     return assign(z, 0)
+
+
+def normal_(z: Any, mean: Any = 0.0, std: Any = 1.0) -> Any:
+    for part in z._parts:  # each with half of the variance
+        part.normal_(mean, std * HALF)
+    return z
+
+
+def uniform_(z: Any, low: Any = 0.0, high: Any = 1.0) -> Any:
+    for part in z._parts:
+        part.uniform_(low, high)
+    return z

@@ -132,6 +132,8 @@ def istft(
 ) -> A:
     """The signal whose :meth:`stft` this is, or comes nearest to this: pieces are added, and divided by their windows.
 
+    A complex window is squared, not its absolute value, as in PyTorch.
+
     Source: D. W. Griffin and J. S. Lim, "Signal estimation from modified short-time Fourier transform", 1984.
 
     Args:
@@ -179,7 +181,7 @@ def istft(
     else:  # of all frequencies the first half tells the signal, as in PyTorch
         pieces = real_inverse(flat[:, :, : n // 2 + 1], 2, n, scale)
     out = _added(pieces * full, hop)
-    square = full.abs().square()
+    square = full * full
     weight = _added(square.reshape((1, 1, n)).expand(1, z._ints()[-1], n), hop)
     start = n // 2 if center else 0
     count = weight._ints()[1]

@@ -5,6 +5,7 @@ others take PyTorch's order (:mod:`.ordered`).
 """
 
 from ...array.movement import pad
+from ...domains import BOTH
 from ...keywords import offered
 from ...ops.activation import (
     celu,
@@ -250,8 +251,10 @@ __all__ = [
 arrange(globals())
 _OFFERED = [name for name in __all__ if name not in ORDERS and name not in ("ScalingType", "SwizzleType")]
 _NUMBERS = {
-    **dict.fromkeys(("linear", "conv2d", "conv_transpose2d", "bilinear"), "any"),
-    **dict.fromkeys("conv1d conv3d conv_transpose1d conv_transpose3d pad sigmoid tanh".split(), "both"),
+    **dict.fromkeys("linear conv2d conv_transpose2d bilinear".split(), "any"),
+    **dict.fromkeys("softmax softmin log_softmax fold unfold rms_norm".split(), "any"),
+    # those that are methods
+    **{name: "both" for name in _OFFERED if name in BOTH and ".nn." not in globals()[name].__module__},
 }
 offered(globals(), _OFFERED, "functional", _NUMBERS)
 adapted_names(globals(), __all__)

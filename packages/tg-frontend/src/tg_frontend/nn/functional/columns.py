@@ -45,7 +45,7 @@ def unfold(
     x = x.pad([None, None, *((p, p) for p in pads)])
     if any(isinstance(n, int) and n < 1 for n in window_counts(x.shape[2:], kernel, steps, gaps)):
         raise ValueError(f"unfold: no window of {kernel} fits into shape {x.shape}, padding included")
-    found = x._apply(Windows(kernel, steps, gaps))
+    found = x._of_floats([part._apply(Windows(kernel, steps, gaps)) for part in x._floats()])
     columns = found.permute(0, 1, 4, 5, 2, 3)
     batch, channels, height, width = columns.shape[0], columns.shape[1], columns.shape[4], columns.shape[5]
     return columns.reshape(batch, channels * kernel[0] * kernel[1], height * width)
@@ -84,4 +84,4 @@ def fold(
         )
     channels = int(x.shape[1]) // elements
     grid = x.reshape(x.shape[0], channels, *kernel, *counts).permute(0, 1, 4, 5, 2, 3)
-    return grid._apply(WindowsAdded(sizes, pads, steps, gaps))
+    return grid._of_floats([part._apply(WindowsAdded(sizes, pads, steps, gaps)) for part in grid._floats()])

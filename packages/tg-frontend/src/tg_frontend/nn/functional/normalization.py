@@ -199,8 +199,9 @@ def rms_norm(
       Tensor([[0.8485, 1.1314]])
     """
     shape = _last(x, normalized_shape, "rms_norm", weight=weight)
-    wide = x.cast(sum_acc_dtype(x.dtype)) if dtypes.is_float(x.dtype) else x.cast(dtypes.default_float)
-    least = _EPS.get(wide.dtype.name, 1.1920928955078125e-07) if eps is None else eps
+    known = dtypes.is_float(x.dtype) or x.is_complex()
+    wide = x.cast(sum_acc_dtype(x.dtype) if dtypes.is_float(x.dtype) else x.dtype if known else dtypes.default_float)
+    least = _EPS.get(wide.real.dtype.name, 1.1920928955078125e-07) if eps is None else eps
     mean = (wide * wide).mean(tuple(range(-len(shape), 0)), keepdim=True)
     return _moved(wide * (mean + least).rsqrt(), weight, None, shape).cast(x.dtype)
 

@@ -8,6 +8,7 @@ from inspect import Parameter, Signature, signature
 from tg_lazy.graph.origin import WRAPPERS
 
 from ...array import writing
+from ...domains import BOTH
 from ...keywords import check_truth, checked
 from ...spellings import reached
 
@@ -104,7 +105,7 @@ def in_order(function: F, order: str) -> F:
     """
     own: Any = function
     name, names = own.__name__, order.split()
-    inner = checked(own, "functional", False, "real")
+    inner = checked(own, "functional", False, "both" if name in BOTH and ".nn." not in own.__module__ else "real")
     known = {one.name: one.default for one in signature(own).parameters.values()}
 
     def arranged(*args: Any, **kwargs: Any) -> Any:
