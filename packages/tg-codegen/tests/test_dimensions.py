@@ -129,6 +129,15 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
+def repeated(rows: int, n: int, down: int, along: int) -> Case:
+    """A matrix repeated along both axes, and one that is not repeated added to it."""
+    shape = (rows * down, n * along)
+    view = ST((1, rows, 1, n)).expand((down, rows, along, n)).reshape(shape)
+    rng = np.random.default_rng(n)
+    x, y = rng.uniform(-1, 1, (rows, n)).astype(np.float32), rng.uniform(-1, 1, shape).astype(np.float32)
+    return case(A.alu(Ops.ADD, A.load(1, F32, view), A.load(2, F32, ST(shape))), (x, y), np.tile(x, (down, along)) + y)
+
+
 def check(nest: Nest, made: Case, target: Target) -> None:
     memory = [bytearray(made.want.size * 4), *(bytearray(x.tobytes()) for x in made.inputs)]
     interpret(linearize(emit_nest(nest, target)), memory, {})
@@ -244,6 +253,24 @@ def test_a_strict_order_is_that_of_the_whole_dimension(name: str) -> None:
         interpret(linearize(emit_nest(apply(nest, actions), target)), memory, {})
         planned.append(bytes(memory[0]))
     assert planned[0] == planned[1]
+
+
+def test_rows_of_an_output_that_are_repeated_are_read_as_rows() -> None:
+    rng = np.random.default_rng()
+    for _ in range(5):
+        rows, down, along = (int(n) for n in rng.integers(2, 6, 3))
+        made = repeated(rows, int(rng.integers(64, 99)), down, along)
+        nest = cut(made.ast)
+        assert not any(e.variables() & {nest.axes[-1].root} for e in quotients(nest)), print_nest(nest)
+        check(apply(nest, cpu_loops(nest, CPU)), made, CPU)
+
+
+def test_short_rows_of_an_output_and_those_of_a_gpu_stay_as_they_are() -> None:
+    kernel = stated(lower(repeated(3, 63, 2, 2).ast))
+    assert not [*proposed(kernel, CPU)]
+    kernel = stated(lower(repeated(3, 64, 2, 2).ast))
+    assert [*proposed(kernel, CPU)]
+    assert not [*proposed(kernel, GPU)]
 
 
 def test_what_does_not_divide_is_left() -> None:

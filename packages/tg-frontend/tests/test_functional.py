@@ -407,3 +407,28 @@ def test_attention_without_features_is_a_mean(backend: str) -> None:
     values = np.random.default_rng(3).normal(size=(2, 4, 5)).astype(np.float32)
     got = Tensor.ones(2, 3, 0).scaled_dot_product_attention(Tensor.ones(2, 4, 0), Tensor(values))
     np.testing.assert_allclose(got.numpy(), np.repeat(values.mean(1, keepdims=True), 3, 1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, math.inf])
+def test_distances_of_all_pairs_in_order_and_their_slopes(p: float) -> None:
+    """Rows may be the same: what a row is from itself, which nobody asks for, has no slope that spoils the others."""
+    n, k = int(np.random.default_rng().integers(3, 19)), int(np.random.default_rng().integers(2, 9))
+    rows = draw(n, k)
+    x = Tensor(rows, requires_grad=True)
+    found = F.pdist(x, p)
+    pairs = list(itertools.combinations(range(n), 2))
+    same(found, [np.linalg.norm(rows[i] - rows[j], p) if p else np.count_nonzero(rows[i] - rows[j]) for i, j in pairs]
+         if p != 0.5 else [(np.abs(rows[i] - rows[j]) ** 0.5).sum() ** 2 for i, j in pairs])  # fmt: skip
+    if not p:
+        return
+    weights = draw(len(pairs))
+    (found * Tensor(weights)).sum().backward()
+    y = Tensor(rows, requires_grad=True)
+    first, second = (y[[pair[side] for pair in pairs]] for side in (0, 1))
+    (functional.pairwise_distance(first, second, p, 0.0) * Tensor(weights)).sum().backward()
+    assert x.grad is not None and y.grad is not None
+    same(x.grad, y.grad.numpy(), 1e-7)
+    rows[1] = rows[0]
+    x = Tensor(rows, requires_grad=True)
+    F.pdist(x, p)[1:].sum().backward()
+    assert x.grad is not None and np.isfinite(x.grad.numpy()).all()

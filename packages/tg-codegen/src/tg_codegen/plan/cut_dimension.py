@@ -1,8 +1,10 @@
-"""Reduced dimensions cut to fit the accesses.
+"""Dimensions cut to fit the accesses.
 
 A reduced dimension whose accesses divide it, as ``k // 32`` for a block's scale or ``k % 2`` for half of a byte, is cut
 at the divisor; one whose masks change at half of it, as what was put together from two parts, is cut at the mask. In
 the parts every index is linear, so that lanes are neighbours in memory, and unrolling the short part settles masks.
+Where nothing is reduced, a dimension of the output is cut in the same way if the parts are long: rows that are repeated
+are then read as rows.
 """
 
 from __future__ import annotations
@@ -18,17 +20,20 @@ from ..nest.interior import masks
 from ..nest.kernel import Kernel
 from ..nest.nest import Nest, Root
 from ..nest.parts import stated
+from ..nest.spec import NodeOp
 from .actions import ActionError, KernelAction, find
 
 FEW_PARTS = 4
 """Equal parts, at the most, into which a dimension is cut where a mask changes: each is a copy of the code."""
 SHORT_DIMENSION = 256
 """What is longer is not cut at masks: its loop runs through one part after the other."""
+LONG_PART = 64
+"""Iterations, at the least, in a part of the output: the last vector of each part is masked."""
 
 
 @dataclass(frozen=True, slots=True)
 class CutDimension(KernelAction):
-    """Makes two dimensions of that which ``axis`` reduces: of ``width`` iterations, and of what counts these.
+    """Makes two dimensions of that of ``axis``: of ``width`` iterations, and of what counts these.
 
     A split cuts the loop alone: then each index is still in terms of the whole dimension.
     """
@@ -40,8 +45,8 @@ class CutDimension(KernelAction):
         if not kernel.as_stated:
             raise ActionError(f"{self}: comes before any change to the loops, and before the kernel is parted")
         root = kernel.whole.roots[find(kernel.whole, self.axis, self).root]
-        if not root.reduce:
-            raise ActionError(f"{self}: {self.axis} is not a reduction")
+        if not root.reduce and reduces(kernel.whole):
+            raise ActionError(f"{self}: {self.axis} is not a reduction, and there is one")
         if not isinstance(root.extent, int) or not [*inside(self.width, root)]:
             raise ActionError(f"{self}: {self.width} is not a part of the {root.extent} iterations that divides them")
         return stated(cut(kernel.whole, root, self.width))
@@ -53,14 +58,23 @@ def proposed(kernel: Kernel, target: Target) -> Iterator[CutDimension]:
     ``x[k] * scale[k//32]`` over k becomes ``x[a*32 + b] * scale[a]`` over a and b.
     """
     nest, known = kernel.whole, kernel.as_stated
-    while known and (action := next(cuts(nest), None)) is not None:
+    while known and (action := next(cuts(nest, outputs=target.walks_memory), None)) is not None:
         yield action
         nest = cut(nest, nest.roots[nest.axis(action.axis).root], action.width)
 
 
-def cuts(nest: Nest) -> Iterator[CutDimension]:
-    """All cuts after which some access is simpler, of whichever dimension."""
+def cuts(nest: Nest, outputs: bool = True) -> Iterator[CutDimension]:
+    """All cuts after which some access is simpler, of whichever dimension.
+
+    Args:
+      nest: its loops are those of whole dimensions.
+      outputs: whether dimensions of the output may be cut.
+    """
     divided, parted = quotients(nest), list(masks(nest))
+    if outputs and divided and not reduces(nest):
+        for root in output_roots(nest):
+            mine = [e for e in divided if root.var in e.variables()]
+            yield from (CutDimension(loop_of(nest, root), w) for w in widths(nest, root, mine, ()) if w >= LONG_PART)
     for root in reduced_roots(nest):
         for width in widths(nest, root, [e for e in divided if root.var in e.variables()], parted):
             yield CutDimension(loop_of(nest, root), width)
@@ -74,6 +88,16 @@ def loop_of(nest: Nest, root: Root) -> str:
 def reduced_roots(nest: Nest) -> list[Root]:
     """The reduced dimensions of known extent."""
     return [root for root in nest.roots.values() if root.reduce and isinstance(root.extent, int)]
+
+
+def output_roots(nest: Nest) -> list[Root]:
+    """The dimensions of known extent that outputs have."""
+    return [root for root in nest.roots.values() if not root.reduce and isinstance(root.extent, int)]
+
+
+def reduces(nest: Nest) -> bool:
+    """Whether the nest reduces anything."""
+    return any(node.op is NodeOp.REDUCE for node in nest.nodes())
 
 
 def widths(nest: Nest, root: Root, divided: Sequence[Expr], parted: Sequence[Expr]) -> Iterator[int]:

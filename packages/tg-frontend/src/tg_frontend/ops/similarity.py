@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
 
 from tg_dtype import dtypes
 from tg_shape import prod
@@ -122,12 +121,12 @@ def pdist(x: A, p: float = 2.0) -> A:
         raise ValueError(f"pdist: a matrix is wanted, got shape {x.shape}")
     if not p >= 0:
         raise ValueError(f"pdist: the norm is one of 0 or more, got p={p}")
-    pairs = list(combinations(range(x.shape[0]), 2))
-    if not pairs:
+    n = x.shape[0]
+    if n < 2:
         return norm_along(x.shrink([(0, 0), None]), p, 1)
-    x = negatable(x)
-    first, second = (type(x)([pair[i] for pair in pairs], device=x.device, dtype=dtypes.int32) for i in (0, 1))
-    return norm_along(at_index(x, first) - at_index(x, second), p, 1)
+    # rows of all pairs lie one after the other in memory, whereas the two of each later pair are read from anywhere
+    later = [place for i in range(n) for place in range(i * n + i + 1, i * n + n)]
+    return at_index(cdist(x, x, p).flatten(), type(x)(later, device=x.device, dtype=dtypes.int32))
 
 
 def cosine_similarity(x: A, other: A, dim: int = 1, eps: float = 1e-8) -> A:
