@@ -199,7 +199,7 @@ def distinct(positions: Array) -> bool:
     """Whether no position is there twice; a mark for each costs less than to sort them, or to keep them in a set."""
     marks = np.zeros(int(positions.max(initial=-1)) + 1, bool)
     marks[positions] = True
-    return np.count_nonzero(marks) == positions.size
+    return int(np.count_nonzero(marks)) == positions.size
 
 
 def check_in_place(sink: LazyOp) -> None:
