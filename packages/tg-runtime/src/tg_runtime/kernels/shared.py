@@ -16,12 +16,12 @@ from tg_shape import Variable
 from ..device.compiled import Compiled, Interpreted
 from .settings import BEAM
 
-CAPACITY = 1 << 12
-"""Most kinds of kernels that a device remembers."""
+MOST_FAMILIES = 1 << 12
+"""Families of kernels that a device remembers, at the most."""
 
 
 @dataclass(slots=True)
-class Kind:
+class Family:
     """Kernels that differ in where they begin.
 
     Attributes:
@@ -34,7 +34,7 @@ class Kind:
 
 
 def shared_form(device: Compiled, ast: LazyOp) -> tuple[LazyOp, dict[Variable, int]] | None:
-    """A kernel with variables in the places where ``ast`` begins, and their values; None for the first of its kind."""
+    """A kernel with variables in the places where ``ast`` begins, and their values; None for the first of its family."""
     if isinstance(device, Interpreted) or BEAM.value:
         return None
     places = beginnings(ast)
@@ -42,14 +42,14 @@ def shared_form(device: Compiled, ast: LazyOp) -> tuple[LazyOp, dict[Variable, i
         return None
     variables = {slot: variable_of(ast, slot) for slot in places}
     whole = beginning_at(ast, variables)
-    kind = device.kinds.get(whole)
-    if kind is None:
-        while len(device.kinds) >= CAPACITY:
-            del device.kinds[next(iter(device.kinds))]
-        device.kinds[whole] = Kind(places)
+    family = device.families.get(whole)
+    if family is None:
+        while len(device.families) >= MOST_FAMILIES:
+            del device.families[next(iter(device.families))]
+        device.families[whole] = Family(places)
         return None
-    kind.varying |= {slot for slot, begin in places.items() if begin != kind.first[slot]}
-    if places == kind.first or not kind.varying:
+    family.varying |= {slot for slot, begin in places.items() if begin != family.first[slot]}
+    if places == family.first or not family.varying:
         return None
-    form = beginning_at(ast, {slot: variables[slot] for slot in kind.varying})
-    return form, {variables[slot]: places[slot] for slot in kind.varying}
+    form = beginning_at(ast, {slot: variables[slot] for slot in family.varying})
+    return form, {variables[slot]: places[slot] for slot in family.varying}
