@@ -34,7 +34,7 @@ class Family:
 
 
 def shared_form(device: Compiled, ast: LazyOp) -> tuple[LazyOp, dict[Variable, int]] | None:
-    """A kernel with variables in the places where ``ast`` begins, and their values; None for the first of its family."""
+    """A kernel with variables in the places where ``ast`` begins, and their values; None for the first one."""
     if isinstance(device, Interpreted) or BEAM.value:
         return None
     places = beginnings(ast)
