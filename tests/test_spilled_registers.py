@@ -15,11 +15,12 @@ from dataclasses import replace
 import pytest
 
 from tg_codegen import compile_ast
+from tg_codegen.linear import scheduling
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_lazy import Ops
 from tg_runtime.compilers.llvm import LLVMCompiler, available
 from tg_runtime.host.arch import CPUArch
-from tinytg import Tensor
+from tinytg import Tensor, fft
 
 pytestmark = pytest.mark.skipif(not available(), reason="llvmlite is not installed")
 
@@ -112,3 +113,27 @@ def test_a_plan_for_more_registers_than_there_are_is_noticed() -> None:
     item = next(item for item in product(rng).schedule() if item.ast.op is Ops.SINK)
     text = LLVMCompiler(arch, tuned=True).assembly(compile_ast(item.ast, renderer).src)
     assert max(map(on_stack, inner_loops(text))) > max(MOST.values())
+
+
+def butterflies_on_stack() -> float:
+    """Of the instructions of all inner loops of a Fourier transform with AVX2, those that go to the stack."""
+    arch = CPUArch.parse("x86_64,haswell")
+    renderer, compiler = LLVMRenderer(arch.target(2)), LLVMCompiler(arch, tuned=True)
+    items = fft.fft(Tensor.empty(64, 4096, dtype="complex64")).schedule()
+    specs = [compile_ast(item.ast, renderer) for item in items if item.ast.op is Ops.SINK]
+    largest = max(specs, key=lambda spec: len(spec.uops))
+    loops = inner_loops(compiler.assembly(largest.src))
+    lines = [line for loop in loops for line in loop]
+    return sum("(%rsp)" in line for line in lines) / len(lines)  # rows in scratch are read at an index
+
+
+def test_butterflies_keep_their_numbers_in_registers() -> None:
+    """What is left are roots that a loop reads from the stack, and rows that are turned."""
+    assert butterflies_on_stack() <= 0.16
+
+
+@pytest.mark.parametrize("step", ["_kept_so", "few_alive"])
+def test_butterflies_in_another_order_are_noticed(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without barriers LLVM chooses the order, and without an order that is chosen it is that of the results."""
+    monkeypatch.setattr(scheduling, step, lambda block, *_: block)
+    assert butterflies_on_stack() > 0.2

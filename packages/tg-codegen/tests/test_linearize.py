@@ -15,9 +15,9 @@ from tg_codegen.ir.bounds import Bounds
 from tg_codegen.ir.text import parse, print_uops
 from tg_codegen.ir.uop import UOp, UOps, const
 from tg_codegen.ir.verify import verify
-from tg_codegen.linear.interleave import in_turns
 from tg_codegen.linear.interpret import interpret
 from tg_codegen.linear.linearize import linearize
+from tg_codegen.linear.scheduling import scheduled
 from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.rewrite.engine import graph_rewrite
 from tg_codegen.rewrite.rules import simplify
@@ -30,6 +30,8 @@ OUT = UOp(UOps.PARAM, I32.ptr(64), (), 0)
 IN = UOp(UOps.PARAM, I32.ptr(64), (), 1)
 EAGER = Target(registers=1 << 20, cpu=CPUCosts(scheduler=0))
 """A machine on which any two chains of arithmetic stand side by side."""
+CROWDED = Target(registers=1, cpu=CPUCosts(scheduler=1 << 20))
+"""A machine on which blocks are put in an order in which few values are alive."""
 
 
 def num(value: int) -> UOp:
@@ -158,10 +160,12 @@ def test_random_kernels(data: st.DataObject) -> None:
     for _, run in effects:
         run({}, memory)
     source = bytearray(b"".join((n * 3).to_bytes(4, "little") for n in range(64)))
-    beside = in_turns(linear, EAGER)
-    verify(beside)
-    assert sorted(map(id, beside)) == sorted(map(id, linear))
-    for form in (linear, graph_rewrite(root, simplify, Bounds()), beside):
+    ordered = [scheduled(linear, target) for target in (EAGER, CROWDED)]
+    for uops in ordered:
+        verify(uops)
+        assert sorted(id(u) for u in uops if u.op is not UOps.BARRIER) == sorted(map(id, linear))
+    forms: list[UOp | list[UOp]] = [linear, graph_rewrite(root, simplify, Bounds()), *ordered]
+    for form in forms:
         out = bytearray(256)
         interpret(form, [out, source])
         assert memoryview(out).cast("i").tolist() == memory
@@ -260,7 +264,7 @@ def test_in_place_old_values_are_read(data: st.DataObject) -> None:
         stores.append(UOp(UOps.STORE, VOID, (whole, target, value)))
         expected[end : end + lanes] = [(-1) ** length * n for n in range(start, start + lanes)]
     linear = linearize(sink(loop(i, *stores)))
-    for form in (linear, in_turns(linear, EAGER)):
+    for form in (linear, scheduled(linear, EAGER), scheduled(linear, CROWDED)):
         verify(form)
         memory = bytearray(256)
         memoryview(memory).cast("i")[:] = memoryview(array("i", range(64)))

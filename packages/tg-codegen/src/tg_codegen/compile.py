@@ -21,8 +21,8 @@ from .ir.errors import EmitError
 from .ir.program import BufferParam, ProgramSpec
 from .ir.shares import Shares, shares
 from .ir.uop import UOp, UOps
-from .linear.interleave import in_turns
 from .linear.linearize import linearize
+from .linear.scheduling import scheduled
 from .machine.limits import LEAST_SCRATCH_BYTES, MAX_STACK_BYTES, MAX_UOPS, broken_limits, stack_bytes
 from .machine.renderer import Renderer
 from .machine.target import Target
@@ -140,7 +140,7 @@ def rendered(draft: Draft, renderer: Renderer, name: str | None = None) -> Progr
       EmitError: if the actions do not fit together.
     """
     kernel = draft.kernel
-    listed = in_turns(linearize(full_rewrite(draft.sink, renderer)), renderer.target)
+    listed = scheduled(linearize(full_rewrite(draft.sink, renderer)), renderer.target)
     uops = with_every_param(listed, kernel.whole, renderer)
     name = name or kernel_name(kernel.outline)
     global_size, local_size = launch_sizes(kernel.parts[0], renderer.target)

@@ -137,6 +137,18 @@ def pointer_base(u: UOp) -> UOp:
     return u
 
 
+def accessed(access: UOp) -> tuple[UOp | None, range]:
+    """The elements that a LOAD reads or a STORE writes, counted from an index (None: from the beginning)."""
+    index, count = access.src[1], (access.src[2] if access.op is UOps.STORE else access).dtype.count
+    base: UOp | None = index
+    first = 0
+    if index.is_const:
+        base, first = None, int(index.arg)
+    elif index.op is Ops.ADD and index.src[1].is_const and index.dtype.count == 1:
+        base, first = index.src[0], int(index.src[1].arg)
+    return base, range(first, first + count)
+
+
 def element(pointer: UOp) -> DType:
     """The scalar dtype that is read through a pointer."""
     return pointer.dtype.element

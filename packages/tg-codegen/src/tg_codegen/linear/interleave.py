@@ -13,40 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from tg_dtype import DType
 from tg_lazy import Ops
 
-from ..ir.spec import EFFECTS, LEAVES, OPENS
 from ..ir.uop import UOp, UOps
 from ..machine.target import Target
+from .live_values import most_alive, registers_of
 
 _ENDS = frozenset({UOps.STORE, UOps.ASSIGN})
 """Effects that a chain ends in."""
-_BORDERS = (EFFECTS | OPENS | frozenset(LEAVES)) - _ENDS
-"""What nothing is moved across. Leaves come first anyway."""
 
 
-def in_turns(uops: Sequence[UOp], target: Target) -> list[UOp]:
-    """The same list with long chains side by side, where a thread hides by itself how long they take.
+def in_turns(uops: list[UOp], target: Target) -> list[UOp]:
+    """The same block with long chains side by side, where a thread hides by itself how long they take.
 
     Args:
-      uops: in execution order.
+      uops: operations, loads, stores and assignments in execution order.
       target: the machine.
     """
-    if not target.hides_latency:
-        return list(uops)
-    found, block = list[UOp](), list[UOp]()
-    for u in uops:
-        if u.op in _BORDERS:
-            found += [*_block(block, target), u]
-            block = []
-        else:
-            block.append(u)
-    return [*found, *_block(block, target)]
-
-
-def _block(uops: list[UOp], target: Target) -> list[UOp]:
-    """A list without borders."""
     ends = [at for at, u in enumerate(uops) if u.op in _ENDS]
     if len(ends) < 2:
         return uops
@@ -62,7 +45,7 @@ def _block(uops: list[UOp], target: Target) -> list[UOp]:
 
 def _groups(run: list[list[UOp]], free: float, target: Target) -> Iterator[UOp]:
     """Long chains that follow one another, in groups alike in size, each as large as ``free`` registers allow."""
-    alive = [_alive(chain, target) for chain in run]
+    alive = [most_alive(chain, target) for chain in run]
     size = next(size for size in (-(-len(run) // parts) for parts in range(1, len(run) + 1))
                 if size == 1 or all(sum(alive[at : at + size]) <= free for at in range(0, len(run), size)))
     for at in range(0, len(run), size):
@@ -79,30 +62,11 @@ def _long(chain: Sequence[UOp], target: Target) -> bool:
     return max(depths.values()) * target.cpu.in_flight > target.cpu.scheduler
 
 
-def _alive(chain: Sequence[UOp], target: Target) -> int:
-    """Registers that hold what is computed and not yet used for the last time, at the most."""
-    last = {s: at for at, u in enumerate(chain) for s in u.src}
-    ending: dict[int, int] = {}
-    alive = most = 0
-    for at, u in enumerate(chain):
-        alive -= ending.pop(at, 0)
-        if at < (end := last.get(u, 0)):
-            alive += _registers(u.dtype, target)
-            ending[end] = ending.get(end, 0) + _registers(u.dtype, target)
-        most = max(most, alive)
-    return most
-
-
 def _kept(uops: Sequence[UOp], target: Target) -> int:
     """Registers that hold what a block changes, or only reads, all the time."""
     inside = set(uops)
     read = {s for u in uops for s in u.src if s not in inside and s.dtype.count > 1 and not s.is_const}
-    return sum(_registers(u.dtype, target) for u in read)
-
-
-def _registers(dtype: DType, target: Target) -> int:
-    """Vector registers that a value takes."""
-    return -(-dtype.itemsize // target.vector_bytes) if dtype.count > 1 else 1
+    return sum(registers_of(u.dtype, target) for u in read)
 
 
 def _side_by_side(chains: Sequence[Sequence[UOp]]) -> list[UOp]:

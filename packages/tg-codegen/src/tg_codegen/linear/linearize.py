@@ -23,9 +23,8 @@ number, so that every operand of a node stands before it in the list.
 from __future__ import annotations
 
 from tg_dtype import dtypes
-from tg_lazy import Ops
 
-from ..ir.facts import pointer_base
+from ..ir.facts import accessed, pointer_base
 from ..ir.spec import EFFECTS, LEAVES, REGIONS
 from ..ir.uop import UOp, UOps
 from .placement import LinearizeError, LinearRegion, Placement
@@ -40,18 +39,6 @@ def _first_key(u: UOp) -> tuple[int, str | int]:
     """The order of what stands before everything: by op, then by slot or name."""
     arg = u.arg if u.op is UOps.PARAM else u.arg.name if u.op is UOps.VAR else u.arg[0]
     return LEAVES.index(u.op), arg
-
-
-def _elements(access: UOp) -> tuple[UOp | None, range]:
-    """The elements that a LOAD reads or a STORE writes, counted from an index (None: from the beginning)."""
-    index, count = access.src[1], (access.src[2] if access.op is UOps.STORE else access).dtype.count
-    base: UOp | None = index
-    first = 0
-    if index.is_const:
-        base, first = None, int(index.arg)
-    elif index.op is Ops.ADD and index.src[1].is_const and index.dtype.count == 1:
-        base, first = index.src[0], int(index.src[1].arg)
-    return base, range(first, first + count)
 
 
 _READING = frozenset({UOps.READ, UOps.LOAD})
@@ -82,7 +69,7 @@ class _Linearizer:
                 states.append(memory)
             for state in states:
                 key = (placed.region[u], state)
-                base, elements = _elements(u) if u.op is UOps.LOAD and state in placed.stored else (state, range(0))
+                base, elements = accessed(u) if u.op is UOps.LOAD and state in placed.stored else (state, range(0))
                 self.pending.setdefault(key, {}).setdefault(base, []).append(u)
                 for element in elements:
                     self.at.setdefault((*key, base, element), []).append(u)
@@ -135,7 +122,7 @@ class _Linearizer:
     def _readers_before(self, effect: UOp) -> list[UOp]:
         """Values of this region that must be taken before ``effect`` overwrites what they read."""
         ready: list[UOp] = []
-        base, elements = _elements(effect) if effect.op is UOps.STORE else (effect, range(0))
+        base, elements = accessed(effect) if effect.op is UOps.STORE else (effect, range(0))
         for state in self.placed.writes.get(effect, ()):
             key = (self.placed.region[effect], state)
             groups = self.pending.get(key, {})

@@ -73,7 +73,7 @@ def _cost(u: UOp, target: Target) -> float:
     if u.op in NO_INSTRUCTION:
         return 0.0
     if u.op is UOps.BARRIER:
-        return target.gpu.barrier
+        return target.gpu.barrier if target.local_max else 0.0
     if u.op is UOps.VECTORIZE:
         return len(u.src) * costs.insertion
     if u.op is UOps.STORE:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 from tg_lazy import LazyBuffer, Storage
 from tg_runtime import buffer_of
 
-from ..memory.home import Bits, Lineage, Memory
+from ..memory.home import Bits, Memory
 from ..tensor import Tensor
 from .results import rebuilt, tensors_in
 
@@ -33,7 +32,6 @@ def whole_of(home: Memory) -> Memory:
 def copied_together(tensors: Collection[Tensor]) -> dict[int, Tensor]:
     """A copy of each tensor, by number. Those that share memory have copies that share memory."""
     homes: dict[int, Memory] = {}
-    lines: dict[int, Lineage] = {}
     alike = Counter(id(whole_of(tensor._home)) for tensor in tensors if tensor._home is not None)
 
     def copied(home: Memory) -> Memory:
@@ -48,7 +46,7 @@ def copied_together(tensors: Collection[Tensor]) -> dict[int, Tensor]:
         if home is None or alike[id(whole_of(home))] == 1:
             out[id(tensor)] = Tensor._wrap(lazy.clone())
         else:
-            out[id(tensor)] = _seen(copied(home), (tensor._place or lazy).st, tensor._cut, lines)
+            out[id(tensor)] = _seen(copied(home), (tensor._place or lazy).st)
     return out
 
 
@@ -62,19 +60,9 @@ def _part(lazy: LazyBuffer) -> tuple[int, DType, int] | None:
     return buffer.size, buffer.dtype, buffer.offset - buffer_of(storage.root).offset
 
 
-def _seen(home: Memory, st: ShapeTracker, cut: Lineage | None, lines: dict[int, Lineage]) -> Tensor:
-    """A tensor that sees memory.
-
-    Args:
-      home: the memory.
-      st: which part.
-      cut: where the elements come from, of what was detached when it was recorded.
-      lines: the lineages that stand for those of the record, by number: tensors that had one together have one here.
-    """
+def _seen(home: Memory, st: ShapeTracker) -> Tensor:
     out = Tensor._wrap(home.base.seen(st))
     out._home = home
-    if cut is not None:
-        out._cut = lines.setdefault(id(cut), Lineage(ref(out)))
     return out
 
 
@@ -155,7 +143,7 @@ class Outcome:
 
     def _sharing(
         self, found: list[Tensor], call: Call, seen: Observer, alike: Counter[int]
-    ) -> dict[int, tuple[_Plan | None, ShapeTracker, Lineage | None]]:
+    ) -> dict[int, tuple[_Plan | None, ShapeTracker]]:
         """The results that share memory with another, an argument or what is outside; or are there twice."""
         plans: dict[int, _Plan] = {}
         homes = {id(one.handed._home): n for n, one in enumerate(call.tensors) if one.handed._home is not None}
@@ -170,16 +158,16 @@ class Outcome:
             return plans[id(home)]
 
         twice = Counter(map(id, found))
-        shared: dict[int, tuple[_Plan | None, ShapeTracker, Lineage | None]] = {}
+        shared: dict[int, tuple[_Plan | None, ShapeTracker]] = {}
         for tensor in found:
             home, lazy = tensor._home, self.tensors[id(tensor)]
             if home is not None and home.direct:
                 whole = whole_of(home)
                 if id(whole) in homes or id(whole) in outside or alike[id(whole)] > 1:
-                    shared[id(tensor)] = plan(home), (tensor._place or lazy).st, tensor._cut
+                    shared[id(tensor)] = plan(home), (tensor._place or lazy).st
                     continue
             if twice[id(tensor)] > 1:
-                shared[id(tensor)] = None, lazy.st, None
+                shared[id(tensor)] = None, lazy.st
         return shared
 
     def first(self, call: Call) -> Any:
@@ -190,7 +178,7 @@ class Outcome:
         renew = _Renewal(self, call, [], call.values)
 
         def stands_in(tensor: Tensor) -> bool:
-            plan, *_ = self._shared.get(id(tensor), (None, None, None))
+            plan, _ = self._shared.get(id(tensor), (None, None))
             while plan is not None and plan.of is not None:
                 plan = plan.of
             return self._places[id(tensor)] in copied or (plan is not None and plan.given in copied)
@@ -214,14 +202,13 @@ class Outcome:
 class _Renewal:
     """Makes the results of one replay."""
 
-    __slots__ = ("_call", "_homes", "_lines", "_made", "_of", "_storages", "_values")
+    __slots__ = ("_call", "_homes", "_made", "_of", "_storages", "_values")
 
     def __init__(
         self, of: Outcome, call: Call | None, storages: list[Storage], values: Mapping[Variable, int]
     ) -> None:
         self._of, self._call, self._storages, self._values = of, call, storages, values
         self._made: dict[int, Tensor] = {}
-        self._lines: dict[int, Lineage] = {}
         self._homes: dict[int, tuple[Memory, ShapeTracker | None]] = {}
 
     def __call__(self, tensor: Tensor) -> Tensor:
@@ -247,11 +234,11 @@ class _Renewal:
         if number in of._given:
             assert call is not None
             return call.tensors[of._given[number]].tensor
-        plan, st, cut = of._shared.get(number, (None, None, None))
+        plan, st = of._shared.get(number, (None, None))
         if plan is not None and st is not None:
             home, outer = self._memory(plan)
             seen = st.bind(self._values)
-            return _seen(home, seen if outer is None else outer + seen, cut, self._lines)
+            return _seen(home, seen if outer is None else outer + seen)
         if place < 0:  # a constant, which a caller may assign to
             return Tensor._wrap(lazy if lazy.st.numeric else lazy.base.seen(lazy.st.bind(self._values)))
         shape = lazy.base.st.bind(self._values).shape

@@ -54,15 +54,14 @@ def run_schedule(
 def run_items(pending: deque[ScheduleItem], values: dict[Variable, int], do_update_stats: bool = True) -> None:
     """Runs items and drops each as it is done, so that memory between two kernels is free once the second has run."""
     if len(pending) > 1:
-        kernels = ((Device[item.bufs[0].device], item.ast) for item in pending if item.ast.op is Ops.SINK)
-        compile_ahead(kernels, shared=current.into is None)
+        compile_ahead((Device[item.bufs[0].device], item.ast) for item in pending if item.ast.op is Ops.SINK)
     while pending:
         if _assigns(pending[0]):
             _overwrite(pending, values, do_update_stats)
             continue
         item = pending.popleft()
         try:
-            exec_item = lowered(item, shared=current.into is None)
+            exec_item = lowered(item)
             if exec_item.prg.in_place:  # memory that nobody will want any more, but for a second run
                 with Uninterrupted():
                     _done(item, exec_item, values, do_update_stats)
@@ -98,7 +97,7 @@ def _overwrite(pending: deque[ScheduleItem], values: Vars, do_update_stats: bool
     for _ in range(count):
         item = pending[len(steps)]
         try:
-            steps.append((item, lowered(item, shared=current.into is None)))
+            steps.append((item, lowered(item)))
         except Exception as error:
             tell_origin(error, item)
             raise

@@ -24,7 +24,7 @@ class LLVMDialect:
       convention: what stands before the type that a kernel returns.
       attributes: of a kernel, as text.
       coordinate: writes what a work-item's place is; returns its value.
-      barrier: writes what has the items of a group wait for one another.
+      barrier: writes what has the items of a group wait for one another, and what stands before it stay before it.
       metadata: of a kernel, behind its attributes.
       matrix: writes a matrix instruction that a group's items do together; returns its value. None if there are none.
       alu: writes an elementwise node that this machine has another way for; returns its value, or None for all others.
@@ -51,8 +51,20 @@ def _none_on_a_cpu(text: LLVMText, u: UOp) -> str:
     raise ValueError(f"LLVM: SPECIAL {u.arg[0]} has no meaning on a CPU")
 
 
+def _cpu_barrier(text: LLVMText) -> None:
+    """A label, across which LLVM's scheduler moves nothing (``TargetInstrInfo::isSchedulingBoundary``).
+
+    A kernel is one thread of control: it has nothing to wait for. The label of a remark for Windows' debuggers is one
+    that no instruction comes of, and that other passes look past.
+    """
+    remark = '!{!"in order"}'
+    known = [number for number, line in enumerate(text.metadata) if line.endswith(remark)]
+    number = known[0] if known else text.fresh_metadata(remark)
+    text.call("llvm.codeview.annotation", "void", ("metadata", f"!{number}"))
+
+
 CPU = LLVMDialect(
     language="LLVM", spaces=FLAT, convention="", attributes=_cpu_attributes, coordinate=_none_on_a_cpu,
-    barrier=lambda text: None,  # a kernel is one thread of control: it has nothing to wait for
+    barrier=_cpu_barrier,
     metadata=lambda text, facts: "",
 )  # fmt: skip
