@@ -56,6 +56,11 @@ def test_the_shop_is_in_order_and_works(shop: Path, run: Run) -> None:
             "__import__('shop_store.store')",
             "imports shop_store, but shop-core does not declare shop-store",
         ),
+        (
+            "shop-core/src/shop_core/item.py",
+            "match 1:\n case 1:\n  for _ in ():\n   pass\n  else:\n   try: pass\n   finally:\n    import shop_store",
+            "imports shop_store, but shop-core does not declare shop-store",
+        ),
         ("shop-store/src/shop_store/drivers/redis.py", "", "shop_store/drivers: no __init__.py"),
     ],
 )

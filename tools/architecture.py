@@ -241,13 +241,24 @@ def _for_types(node: ast.AST) -> bool:
     return getattr(node.test, "id", getattr(node.test, "attr", "")) == "TYPE_CHECKING"
 
 
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # in the order in which `ast` has them
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements inside of one, and the handlers and cases that hold some: a tenth of the nodes."""
+    return (inner for block in _BLOCKS for inner in getattr(node, block, ()))
+
+
 def imports_of(path: Path, module: str) -> Iterator[Import]:
     """Every import that a module makes, relative ones made absolute, and ``import_module("literal")`` included.
 
     ``from a import b`` counts as an import of ``a.b``, whether that is a module or a name in one.
     """
     parents = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-    pending: list[tuple[ast.AST, bool]] = [(ast.parse(path.read_text(encoding="utf-8"), str(path)), False)]
+    text = path.read_text(encoding="utf-8")
+    calls = "import_module" in text or "__import__" in text  # such a call may stand in any expression
+    inside = ast.iter_child_nodes if calls else _statements
+    pending: list[tuple[ast.AST, bool]] = [(ast.parse(text, str(path)), False)]
     while pending:
         node, lazy = pending.pop()
         names: list[str] = []
@@ -262,7 +273,7 @@ def imports_of(path: Path, module: str) -> Iterator[Import]:
         for name in names:
             yield Import(getattr(node, "lineno", 0), name, lazy)
         deferred = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _for_types(node)
-        pending.extend((child, deferred) for child in ast.iter_child_nodes(node))
+        pending.extend((child, deferred) for child in inside(node))
 
 
 def _loaded_at_once(module: str, imports: dict[str, list[Import]]) -> set[str]:

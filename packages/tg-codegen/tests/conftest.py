@@ -78,6 +78,17 @@ def _on_arrays(root: UOp, known: dict[UOp, Any], fused: bool = True) -> Any:
     return done[root]
 
 
+Selected = Callable[[str], list[Any]]
+
+
+@pytest.fixture(scope="module")
+def selected(request: pytest.FixtureRequest) -> Selected:
+    """The values that a parameter has in the tests of this file that run: what others would need is not compiled."""
+    items = [item for item in request.session.items if item.path == request.path]
+    given = [vars(item)["callspec"].params for item in items if "callspec" in vars(item)]
+    return lambda name: [params[name] for params in given if name in params]
+
+
 _DECLARED = re.compile(
     r"^static .*?\b(\w+)\(|^struct (?:__align__\(\d+\) )?(\w+) \{|^typedef .*?(\w+) __attribute__"
     r"|^typedef struct .*?(\w+);$", re.MULTILINE

@@ -24,6 +24,7 @@ from tg_lazy import Ops
 
 f32, f64 = dtypes.float32, dtypes.float64
 Joined = Callable[[Mapping[str, str]], dict[str, tuple[str, ...]]]
+Selected = Callable[[str], list[str]]
 
 
 class MadeUpRenderer(CStyleRenderer):
@@ -103,13 +104,15 @@ CASES = {case.name: case for case in cases(RENDERER, lanes=4)}
 
 
 @pytest.fixture(scope="module")
-def kernels(joined: Joined, tmp_path_factory: pytest.TempPathFactory) -> dict[str, ctypes.CDLL]:
-    """The library that holds each case's kernel."""
+def kernels(
+    joined: Joined, selected: Selected, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, ctypes.CDLL]:  # fmt: skip
+    """The library that holds the kernel of each case that runs."""
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("gcc is not installed")
     folder, found = tmp_path_factory.mktemp("dialect"), {}
-    sources = joined({name: RENDERER.render(name, case.uops) for name, case in CASES.items()})
+    sources = joined({name: RENDERER.render(name, CASES[name].uops) for name in selected("name")})
     for number, (source, names) in enumerate(sources.items()):
         library = folder / f"kernels{number}.so"
         flags = ["-x", "c", "-std=c11", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC", "-w"]

@@ -27,6 +27,7 @@ Launch = Callable[..., None]
 Compile = Callable[[str], Callable[[str], Launch]]
 """From a source to its kernels by their names; :class:`AssertionError` where the compiler refuses it."""
 Joined = Callable[[Mapping[str, str]], dict[str, tuple[str, ...]]]
+Selected = Callable[[str], list[Case]]
 
 _NATIVE = ["-march=native"] if platform.machine() in ("x86_64", "AMD64") else ["-mcpu=native"]
 _SHARED = ["-shared", "-fPIC", "-O1", "-fno-math-errno", *_NATIVE]
@@ -196,13 +197,16 @@ CASES = every_case()
 
 
 @pytest.fixture(scope="module")
-def kernels(request: pytest.FixtureRequest, joined: Joined) -> Callable[[str, Case], Launch]:
-    """What launches the kernel of a case: those of a language are compiled together."""
+def kernels(
+    request: pytest.FixtureRequest, joined: Joined, selected: Selected
+) -> Callable[[str, Case], Launch]:  # fmt: skip
+    """What launches the kernel of a case: those of a language that run are compiled together."""
+    running = {id(case) for case in selected("case")}
 
     @functools.cache
     def of(backend: str) -> dict[str, Callable[[str], Launch]]:
         build: Compile = request.getfixturevalue(backend)
-        renderer, mine = RENDERERS[backend], [case for name, case in CASES if name == backend]
+        renderer, mine = RENDERERS[backend], [case for name, case in CASES if name == backend and id(case) in running]
         sources = {case.name: renderer.render(case.name, case.uops) for case in mine}
         found: dict[str, Callable[[str], Launch]] = {}
         for source, names in joined(sources).items():

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 from tg_codegen import ProgramSpec, SearchState, Split, Target, beam_search, compile_ast, interpret, parse_action
+from tg_codegen.compile import render_kernel
+from tg_codegen.machine.renderer import Renderer
+from tg_codegen.nest.kernel import Kernel
 from tg_codegen.nest.lower import lower
 from tg_codegen.nest.parts import stated
 from tg_codegen.nest.spec import Kind
@@ -18,7 +21,7 @@ from tg_codegen.plan.heuristic import alternatives
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.search import beam
-from tg_codegen.search.beam import CYCLES_RATIO
+from tg_codegen.search.beam import CYCLES_RATIO, ActionList
 from tg_codegen.search.cycles import cycles
 from tg_codegen.search.descent import LONGEST_MODELLED, cost, descent_from, descents
 from tg_codegen.search.moves import alterations, even_walks, loop_moves
@@ -38,6 +41,24 @@ def looks_at_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer lists are measured, and the cost model is asked of fewer: that shows what these tests are about."""
     monkeypatch.setattr("tg_codegen.search.descent.PATIENCE", 30)
     monkeypatch.setattr("tg_codegen.search.beam.MOST_NEIGHBOURS", 24)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def rendered_once() -> Iterator[None]:
+    """Searches of this file go through the same programs: what a kernel and a list of actions give is kept."""
+    kept: dict[tuple[ActionList, str | None], list[tuple[Kernel, Renderer, ProgramSpec]]] = {}
+
+    def render(kernel: Kernel, renderer: Renderer, actions: ActionList, name: str | None = None) -> ProgramSpec:
+        found = kept.setdefault((actions, name), [])
+        for other, language, spec in found:
+            if language is renderer and other == kernel:
+                return spec
+        found.append((kernel, renderer, render_kernel(kernel, renderer, actions, name)))
+        return found[-1][-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(beam, "render_kernel", render)
+        yield
 
 
 def row_sums(n: int = 64, m: int = 96) -> LazyOp:

@@ -10,6 +10,7 @@ import pytest
 
 from tg_frontend import Tensor, TinyJit, nn
 from tg_frontend.files.gguf.kinds import KINDS
+from tg_lazy import schedule
 from tg_runtime import DeviceError, GlobalCounters
 
 load, save = nn.state.gguf_load, nn.state.gguf_save
@@ -58,6 +59,15 @@ def test_a_product_of_blocks(number: int) -> None:
     got = (Tensor(x) @ weight.T).numpy()
     want = x.astype(np.float64) @ weight.numpy().T.astype(np.float64)
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4 * np.abs(want).max())
+
+
+def test_rows_are_unpacked_without_the_others() -> None:
+    number = next(number for number, kind in BLOCKS.items() if kind.name == "Q8_0")
+    data = file(tensor("w", (601, 160), number), data=some_blocks(number, 601, 5))
+    rows = load(data)[1]["w"][Tensor([600, 7])]
+    steps, _ = schedule([rows.lazydata])
+    assert max(step.bufs[0].size for step in steps) < 601 * 160 / 2, "the whole is in memory"
+    np.testing.assert_array_equal(rows.numpy(), load(data)[1]["w"].numpy()[[600, 7]])
 
 
 @pytest.mark.parametrize("name", ["Q4_0", "Q4_1", "Q8_0"])

@@ -416,3 +416,30 @@ def test_what_is_no_index_is_an_index_error_as_numpys(index: Any) -> None:
         Tensor(array)[index]
     with pytest.raises(IndexError):
         Tensor(array)[index] = 1.0
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_an_index_tensor_of_no_axes_is_as_an_integer(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in rng.choice([2, 3, 5, 7], size=4))
+    data = rng.normal(size=shape)
+    listed = [int(at) for at in rng.integers(-2, 2, size=3)]
+    kinds = rng.permutation(["number", "number", "slice", "list"])
+    numbers = [int(n) for n in rng.integers(-2, 2, size=4)]
+    plain: list[Any] = []
+    tensors: list[Any] = []
+    for kind, number in zip(kinds, numbers, strict=True):
+        term: Any = {"number": number, "slice": slice(None), "list": listed}[kind]
+        plain.append(term)
+        tensors.append(Tensor(term) if kind != "slice" else term)
+    want, got = Tensor(data)[tuple(plain)], Tensor(data)[tuple(tensors)]
+    assert got.shape == want.shape and got.tolist() == want.tolist()
+    x, y = Tensor(data.copy()), Tensor(data.copy())
+    value = Tensor(rng.normal(size=want.numpy().shape))
+    x[tuple(plain)] = value
+    y[tuple(tensors)] = value
+    assert x.tolist() == y.tolist()
+    one, two = Tensor(data, requires_grad=True), Tensor(data, requires_grad=True)
+    (one[tuple(plain)] * value).sum().backward()
+    (two[tuple(tensors)] * value).sum().backward()
+    assert one.grad is not None and two.grad is not None and one.grad.tolist() == two.grad.tolist()

@@ -285,3 +285,37 @@ def test_a_gradient_that_is_no_result_is_never_that_of_another_call(read: bool) 
                 w.grad.tolist()
         elif read:
             assert len(w.grad.tolist()) == 3
+
+
+def _several(x: Tensor) -> tuple[Tensor, ...]:
+    """Results that share memory: new, detached, a view of each, detached twice."""
+    y = (x * 2).contiguous()
+    d = y.detach()
+    return y, d, y[1:], d[1:], y.detach(), d.detach()
+
+
+def _of_the_argument(x: Tensor) -> tuple[Tensor, ...]:
+    x += 1
+    d = x.detach()
+    return x, d, x[1:], d[1:], x.detach(), d.detach()
+
+
+@pytest.mark.parametrize("results", [_several, _of_the_argument])
+@pytest.mark.parametrize("written", range(6))
+def test_results_that_were_detached_have_gradients_of_their_own(results: Any, written: int, backend: str) -> None:
+    def flows(function: Any) -> list[list[float] | None]:
+        """What flows from each result to what was written to one of them."""
+        found: list[list[float] | None] = []
+        for read in range(6):
+            given = real(1.0, 2.0, 3.0)
+            out = function(given)
+            w = Tensor([5.0, 6.0, 7.0][: out[written].shape[0]], requires_grad=True)
+            out[written].mul_(w)
+            flowing = out[read]
+            if flowing.requires_grad:
+                flowing.sum().backward()
+            found.append(None if w.grad is None else w.grad.tolist())
+        return found
+
+    recorded = TinyJit(results)
+    assert flows(recorded) == flows(results) == flows(recorded)

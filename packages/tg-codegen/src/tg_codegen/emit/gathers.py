@@ -90,12 +90,12 @@ class Gathers:
         """
         lanes = own.dtype.count
         inside = Variable(GATHERED.name, 0, size - 1)
-        if place is not GATHERED and own.dtype.scalar() is dtypes.int32 and narrow(
+        if place is not GATHERED and own.dtype.scalar() is dtypes.int32 and in_32_bits(
                 address := substitute(place, {GATHERED: inside})):
             # What leads from an index to an address is computed for all lanes together, but for a constant that is
             # added: neighbours in memory have the rest in common.
             start = substitute(address, {inside: 0})
-            start = start if isinstance(start, int) and narrow(address - start) else 0
+            start = start if isinstance(start, int) and in_32_bits(address - start) else 0
             indices = own.alu(Ops.ADD, common.cast(dtypes.int32).broadcast(lanes))
             leaves = {**self.whole.symbols.leaves, inside: indices}
             own = IndexBuilder(leaves).value(address - start, dtypes.int32).broadcast(lanes)
@@ -166,7 +166,7 @@ def joined(conditions: Sequence[UOp]) -> UOp:
     return reduce(lambda a, b: a.alu(Ops.AND, b), conditions)
 
 
-def narrow(expr: sint) -> bool:
+def in_32_bits(expr: sint) -> bool:
     """Whether an index, and all that it is computed from, is in 32 bits."""
     parts = topological(expr) if isinstance(expr, Expr) else ()
     numbers = [expr, *parts, *(arg for part in parts if not isinstance(part, Variable) for arg in part.args)]

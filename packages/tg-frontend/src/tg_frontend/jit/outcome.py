@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from tg_lazy import LazyBuffer, Storage
 from tg_runtime import buffer_of
 
-from ..memory.home import Bits, Memory
+from ..memory.home import Bits, Lineage, Memory
 from ..tensor import Tensor
 from .results import rebuilt, tensors_in
 
@@ -32,6 +33,7 @@ def whole_of(home: Memory) -> Memory:
 def copied_together(tensors: Collection[Tensor]) -> dict[int, Tensor]:
     """A copy of each tensor, by number. Those that share memory have copies that share memory."""
     homes: dict[int, Memory] = {}
+    lines: dict[int, Lineage] = {}
     alike = Counter(id(whole_of(tensor._home)) for tensor in tensors if tensor._home is not None)
 
     def copied(home: Memory) -> Memory:
@@ -46,7 +48,7 @@ def copied_together(tensors: Collection[Tensor]) -> dict[int, Tensor]:
         if home is None or alike[id(whole_of(home))] == 1:
             out[id(tensor)] = Tensor._wrap(lazy.clone())
         else:
-            out[id(tensor)] = _seen(copied(home), (tensor._place or lazy).st)
+            out[id(tensor)] = _seen(copied(home), (tensor._place or lazy).st, tensor._cut, lines)
     return out
 
 
@@ -60,9 +62,19 @@ def _part(lazy: LazyBuffer) -> tuple[int, DType, int] | None:
     return buffer.size, buffer.dtype, buffer.offset - buffer_of(storage.root).offset
 
 
-def _seen(home: Memory, st: ShapeTracker) -> Tensor:
+def _seen(home: Memory, st: ShapeTracker, cut: Lineage | None, lines: dict[int, Lineage]) -> Tensor:
+    """A tensor that sees memory.
+
+    Args:
+      home: the memory.
+      st: which part.
+      cut: where the elements come from, of what was detached when it was recorded.
+      lines: the lineages that stand for those of the record, by number: tensors that had one together have one here.
+    """
     out = Tensor._wrap(home.base.seen(st))
     out._home = home
+    if cut is not None:
+        out._cut = lines.setdefault(id(cut), Lineage(ref(out)))
     return out
 
 
@@ -143,7 +155,7 @@ class Outcome:
 
     def _sharing(
         self, found: list[Tensor], call: Call, seen: Observer, alike: Counter[int]
-    ) -> dict[int, tuple[_Plan | None, ShapeTracker]]:
+    ) -> dict[int, tuple[_Plan | None, ShapeTracker, Lineage | None]]:
         """The results that share memory with another, an argument or what is outside; or are there twice."""
         plans: dict[int, _Plan] = {}
         homes = {id(one.handed._home): n for n, one in enumerate(call.tensors) if one.handed._home is not None}
@@ -158,16 +170,16 @@ class Outcome:
             return plans[id(home)]
 
         twice = Counter(map(id, found))
-        shared: dict[int, tuple[_Plan | None, ShapeTracker]] = {}
+        shared: dict[int, tuple[_Plan | None, ShapeTracker, Lineage | None]] = {}
         for tensor in found:
             home, lazy = tensor._home, self.tensors[id(tensor)]
             if home is not None and home.direct:
                 whole = whole_of(home)
                 if id(whole) in homes or id(whole) in outside or alike[id(whole)] > 1:
-                    shared[id(tensor)] = plan(home), (tensor._place or lazy).st
+                    shared[id(tensor)] = plan(home), (tensor._place or lazy).st, tensor._cut
                     continue
             if twice[id(tensor)] > 1:
-                shared[id(tensor)] = None, lazy.st
+                shared[id(tensor)] = None, lazy.st, None
         return shared
 
     def first(self, call: Call) -> Any:
@@ -178,7 +190,7 @@ class Outcome:
         renew = _Renewal(self, call, [], call.values)
 
         def stands_in(tensor: Tensor) -> bool:
-            plan, _ = self._shared.get(id(tensor), (None, None))
+            plan, *_ = self._shared.get(id(tensor), (None, None, None))
             while plan is not None and plan.of is not None:
                 plan = plan.of
             return self._places[id(tensor)] in copied or (plan is not None and plan.given in copied)
@@ -202,13 +214,14 @@ class Outcome:
 class _Renewal:
     """Makes the results of one replay."""
 
-    __slots__ = ("_call", "_homes", "_made", "_of", "_storages", "_values")
+    __slots__ = ("_call", "_homes", "_lines", "_made", "_of", "_storages", "_values")
 
     def __init__(
         self, of: Outcome, call: Call | None, storages: list[Storage], values: Mapping[Variable, int]
     ) -> None:
         self._of, self._call, self._storages, self._values = of, call, storages, values
         self._made: dict[int, Tensor] = {}
+        self._lines: dict[int, Lineage] = {}
         self._homes: dict[int, tuple[Memory, ShapeTracker | None]] = {}
 
     def __call__(self, tensor: Tensor) -> Tensor:
@@ -234,11 +247,11 @@ class _Renewal:
         if number in of._given:
             assert call is not None
             return call.tensors[of._given[number]].tensor
-        plan, st = of._shared.get(number, (None, None))
+        plan, st, cut = of._shared.get(number, (None, None, None))
         if plan is not None and st is not None:
             home, outer = self._memory(plan)
             seen = st.bind(self._values)
-            return _seen(home, seen if outer is None else outer + seen)
+            return _seen(home, seen if outer is None else outer + seen, cut, self._lines)
         if place < 0:  # a constant, which a caller may assign to
             return Tensor._wrap(lazy if lazy.st.numeric else lazy.base.seen(lazy.st.bind(self._values)))
         shape = lazy.base.st.bind(self._values).shape

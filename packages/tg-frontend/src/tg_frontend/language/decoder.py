@@ -116,6 +116,8 @@ class Products:
         for (members, _), whole in zip(self.together, self._in_integers(x), strict=False):
             every = whole.split([self.products[i].outputs for i in members], dim=1)
             out |= {i: self.products[i].biased(part) for i, part in zip(members, every, strict=True)}
+        if len(self.products) - len(out) > 1:
+            x = x.contiguous()  # a norm, which each would compute anew
         return [out[i] if i in out else product(x) for i, product in enumerate(self.products)]
 
     def _in_integers(self, x: Tensor) -> list[Tensor]:

@@ -166,8 +166,8 @@ def __getitem__(x: A, indices: Any) -> A:
     """A part: ints, slices with steps, None, ``...``, tensors of integers, and masks, as PyTorch has it.
 
     Of several tensors the axes stay where they are if no slice stands between them, else they come first; an
-    integer takes its axis away before that. A mask (a tensor of bools) is computed at once, since the size of the
-    result depends on it.
+    integer, or a tensor of no axes, takes its axis away before that. A mask (a tensor of bools) is computed at once,
+    since the size of the result depends on it.
 
     Raises:
       IndexError: if a number is out of range, there are too many indices, or a mask does not fit.
@@ -219,13 +219,15 @@ def shape_of_places(what: str, indices: list[Any]) -> tuple[sint, ...]:
 def axes_of_terms(terms: list[Any]) -> tuple[list[int], list[int], list[int], int]:
     """The axes of index tensors, those of integers, the rest; and how many of the rest the looked up axes come after.
 
-    As PyTorch does: the looked up axes stay where they are if no other axis parts them, else they come first.
+    As PyTorch does: the looked up axes stay where they are if no other axis parts them, else they come first. An index
+    tensor of no axes takes its axis away, as an integer does, and so parts nothing.
     """
     advanced = [i for i, term in enumerate(terms) if isinstance(term, Array)]
     gone = [i for i, term in enumerate(terms) if isinstance(term, (int, Expr))]
     rest = [i for i in range(len(terms)) if i not in advanced and i not in gone]
-    parted = any(advanced[0] < i < advanced[-1] for i in rest)
-    return advanced, gone, rest, 0 if parted else sum(1 for i in rest if i < advanced[0])
+    shaping = [i for i in advanced if terms[i].ndim] or advanced
+    parted = any(shaping[0] < i < shaping[-1] for i in rest)
+    return advanced, gone, rest, 0 if parted else sum(1 for i in rest if i < shaping[0])
 
 
 def _ends(term: Any) -> list[int]:

@@ -24,6 +24,7 @@ from ..order.verify import verify_order
 from ..settings.collector import Uncollected
 from ..subgraph.graph import Graph
 from ..subgraph.hazards import READER, kept, reach_readers
+from ..subgraph.narrow_gather import narrow_gathers
 from . import template
 from .anomaly import ANOMALY, Parts
 from .item import ScheduleItem
@@ -119,6 +120,7 @@ class _Plan:
         self.graph.reach(bases, "output")
         self.graph.reach(extra, READER)
         reach_readers(self.graph)
+        self.graph.nodes = narrow_gathers(self.graph.nodes)
         self.fusion = Fusion(self.graph)
 
     def __enter__(self) -> _Plan:

@@ -112,6 +112,7 @@ class Compiled:
         self.renderer, self.compiler, self.runtime, self.graph = renderer, compiler, runtime, graph
         self.sharing: Sharing | None = None
         self.programs: dict[object, Any] = {}
+        self.families: dict[object, Any] = {}
 
     @property
     def steps_apart(self) -> int:

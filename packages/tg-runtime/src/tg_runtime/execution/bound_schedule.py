@@ -59,7 +59,7 @@ class _Kernel:
         self.ops, self.mem = ops, mem
         simple = self.how.groups == self.how.items == ONE
         direct: Callable[[int], Callable[..., object]] | None = getattr(runner.program, "direct", None)
-        self.direct = direct(len(bufs)) if simple and direct is not None else None
+        self.direct = direct(len(bufs)) if simple and direct is not None and not self.how.vals else None
         self.fresh: tuple[int, ...] = ()
         self.done: tuple[int, ...] = ()
         self.origin = 0
@@ -183,10 +183,10 @@ def _bind(template: Template) -> BoundSchedule | None:
     if any(step.ast.op is not Ops.SINK or step.bufs[0] >= 0 for step in template.steps):
         return None
     kernels = [(Device[template.new[~step.bufs[0]][0]], step.ast) for step in template.steps]
-    compile_ahead(kernels)
+    compile_ahead(kernels, shared=True)
     runners = []
     for device, ast in kernels:
-        runner = get_runner(device, ast)
+        runner = get_runner(device, ast, shared=True)
         if not isinstance(runner, CompiledRunner) or runner.vars or runner.in_place or runner.symbolic:
             return None
         if not isinstance(runner.op_estimate, int) or not isinstance(runner.mem_estimate, int):

@@ -39,19 +39,19 @@ def tell_origin(error: Exception, item: ScheduleItem) -> None:
         error.add_note(f"in the step {item!r}, which stems from {item.origin}")
 
 
-def lowered(item: ScheduleItem, awake: int = 0) -> ExecItem:
+def lowered(item: ScheduleItem, awake: int = 0, shared: bool = False) -> ExecItem:
     if not PROFILE.value:
-        return _lower_item(item, awake)
+        return _lower_item(item, awake, shared)
     with span("lower", line=str(item.origin)):
-        return _lower_item(item, awake)
+        return _lower_item(item, awake, shared)
 
 
-def _lower_item(item: ScheduleItem, awake: int) -> ExecItem:
+def _lower_item(item: ScheduleItem, awake: int, shared: bool) -> ExecItem:
     ast, origin = item.ast, item.origin
     bufs = [buffer_of(storage) for storage in item.bufs]
     device = bufs[0].device
     if ast.op is Ops.SINK:
-        return ExecItem(get_runner(Device[device], ast, awake), bufs, origin)
+        return ExecItem(get_runner(Device[device], ast, awake, shared), bufs, origin)
     if ast.op is Ops.COPY:
         return ExecItem(_copy_runner(bufs[0], bufs[1]), bufs, origin)
     if ast.op is Ops.BUFFER_VIEW:

@@ -54,14 +54,15 @@ def run_schedule(
 def run_items(pending: deque[ScheduleItem], values: dict[Variable, int], do_update_stats: bool = True) -> None:
     """Runs items and drops each as it is done, so that memory between two kernels is free once the second has run."""
     if len(pending) > 1:
-        compile_ahead((Device[item.bufs[0].device], item.ast) for item in pending if item.ast.op is Ops.SINK)
+        kernels = ((Device[item.bufs[0].device], item.ast) for item in pending if item.ast.op is Ops.SINK)
+        compile_ahead(kernels, shared=current.into is None)
     while pending:
         if _assigns(pending[0]):
             _overwrite(pending, values, do_update_stats)
             continue
         item = pending.popleft()
         try:
-            exec_item = lowered(item)
+            exec_item = lowered(item, shared=current.into is None)
             if exec_item.prg.in_place:  # memory that nobody will want any more, but for a second run
                 with Uninterrupted():
                     _done(item, exec_item, values, do_update_stats)
@@ -97,7 +98,7 @@ def _overwrite(pending: deque[ScheduleItem], values: Vars, do_update_stats: bool
     for _ in range(count):
         item = pending[len(steps)]
         try:
-            steps.append((item, lowered(item)))
+            steps.append((item, lowered(item, shared=current.into is None)))
         except Exception as error:
             tell_origin(error, item)
             raise

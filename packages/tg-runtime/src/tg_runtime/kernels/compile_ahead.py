@@ -22,6 +22,7 @@ from ..telemetry.progress import Progress
 from .programs import keep, runner_key
 from .runner import CompiledRunner
 from .settings import BEAM
+from .shared import shared_form
 
 if TYPE_CHECKING:
     from tg_codegen import ProgramSpec
@@ -32,7 +33,7 @@ _TURN_S = 0.00005
 """How long a thread waits that comes back from native code, before whoever runs Python has to let it."""
 
 
-def compile_ahead(work: Iterable[tuple[Compiled, LazyOp]], awake: int = 0) -> None:
+def compile_ahead(work: Iterable[tuple[Compiled, LazyOp]], awake: int = 0, shared: bool = False) -> None:
     """Makes the runners that are missing, where there is more than one.
 
     A kernel that fails is left out: whoever asks for it gets the error. Does nothing where the order of what is printed
@@ -41,6 +42,7 @@ def compile_ahead(work: Iterable[tuple[Compiled, LazyOp]], awake: int = 0) -> No
     Args:
       work: kernels, each with its device.
       awake: how many threads are awake to share them.
+      shared: whether kernels that differ only in where they begin may have one program.
     """
     if DEBUG.value >= 3 or BEAM.value:
         return
@@ -48,6 +50,11 @@ def compile_ahead(work: Iterable[tuple[Compiled, LazyOp]], awake: int = 0) -> No
     for device, ast in work:
         if device.compiler is not None and not isinstance(device, Interpreted):
             key = runner_key(ast, awake)
+            if key in device.programs or (shared and ("shared", *key) in device.programs):
+                continue
+            form = shared_form(device, ast) if shared else None
+            if form is not None:
+                ast, key = form[0], runner_key(form[0], awake)
             if key not in device.programs:
                 missing[device.device, key] = device, ast
     if len(missing) > 1:

@@ -19,6 +19,7 @@ from ..telemetry.counters import GlobalCounters
 from ..telemetry.profiler import span
 from .runner import CompiledRunner, InterpretedRunner
 from .settings import BEAM, NOOPT, generation
+from .shared import shared_form
 
 if TYPE_CHECKING:
     from tg_codegen import ProgramSpec
@@ -32,13 +33,15 @@ def runner_key(ast: LazyOp, awake: int = 0) -> tuple[object, ...]:
     return ast, awake, generation()
 
 
-def get_runner(device: Compiled, ast: LazyOp, awake: int = 0) -> Runner:
+def get_runner(device: Compiled, ast: LazyOp, awake: int = 0, shared: bool = False) -> Runner:
     """The runner of ``ast`` on ``device``: made once for each AST and setting of ``NOOPT``, ``BEAM`` and ``STRICT``.
 
     Args:
       device: where it will run.
       ast: the kernel.
       awake: how many threads are awake to share it, however little work it is; 0 where they must be woken.
+      shared: whether its program may be that of kernels which begin elsewhere in memory (:mod:`.shared`); not for
+        graphs, which are recorded once and replayed many times.
 
     Raises:
       CompileError: if the device's compiler rejects the kernel.
@@ -46,12 +49,26 @@ def get_runner(device: Compiled, ast: LazyOp, awake: int = 0) -> Runner:
     """
     key = runner_key(ast, awake)
     found: Runner | None = device.programs.get(key)
+    if found is None and shared:
+        found = device.programs.get(("shared", *key)) or _shared(device, ast, awake)
     if found is None:
         start = time.perf_counter()
         found = _make_runner(device, ast, awake)
         keep(device, key, found)
         GlobalCounters.compile_time_s += time.perf_counter() - start
         GlobalCounters.compile_count += 1
+    return found
+
+
+def _shared(device: Compiled, ast: LazyOp, awake: int) -> Runner | None:
+    form = shared_form(device, ast)
+    if form is None:
+        return None
+    whole = get_runner(device, form[0], awake)
+    if not isinstance(whole, CompiledRunner):
+        return None
+    found = whole.placed(form[1], ast)
+    keep(device, ("shared", *runner_key(ast, awake)), found)
     return found
 
 

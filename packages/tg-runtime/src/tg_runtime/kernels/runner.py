@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from tg_lazy import DEBUG, LazyOp, Ops
@@ -87,6 +88,15 @@ class CompiledRunner(Runner):
         # a launch that no variable changes is made once
         self._always = None if self.symbolic or self.vars else Launch(self.launch_size({}), self.local_size)
 
+    def placed(self, values: Vars, ast: LazyOp) -> CompiledRunner:
+        """The runner whose variables have these values for good: the kernel that ``ast`` is."""
+        found = copy(self)
+        found.ast, found.vars, found.doubts, found.first_run = ast, (), (), True
+        given = [values[v] for v in self.vars]
+        found._always = Launch(self.launch_size(values), self.local_size, given)
+        found.global_size, found.symbolic = found._always.groups, False
+        return found
+
     def launch_size(self, var_vals: Vars) -> tuple[int, int, int]:
         """Work-groups along x, y, z for these values of the variables."""
         if not self.symbolic:
@@ -100,8 +110,8 @@ class CompiledRunner(Runner):
 
     def how(self, var_vals: Vars, wait: bool = False) -> Launch:
         """Sizes and values of a launch with these values of the variables."""
-        if not wait and self._always is not None:
-            return self._always
+        if self._always is not None:
+            return self._always._replace(wait=True) if wait else self._always
         return Launch(self.launch_size(var_vals), self.local_size, [var_vals[v] for v in self.vars], wait)
 
 

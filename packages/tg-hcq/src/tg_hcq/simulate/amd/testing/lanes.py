@@ -167,10 +167,9 @@ class LanesBench:
             if row.encoding == "VOPD" and all(rule_of(half, self.arch.name) for half in halves):
                 yield row
 
-    def places(self, row: Row, rng: random.Random, plain: bool = False) -> bool:
-        """Whether an instruction that is drawn of a row has a handler for its form."""
+    def placed(self) -> bool:
+        """Whether there is a handler for the form of the instruction that was drawn last."""
         try:
-            self.draw(row, rng, plain)
             self._decode(0x1000, self.data + bytes(16))
         except Undecodable:
             return False
