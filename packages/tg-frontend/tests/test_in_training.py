@@ -41,6 +41,7 @@ def said(layer: Any, shape: tuple[int, ...], wanted: bool = True) -> list[str]:
             inputs = first(Tensor.ones(*shape))
             layer(*[inputs] * 3) if isinstance(layer, nn.MultiheadAttention) else layer(inputs)
     del optimiser
+    assert all(w.filename == __file__ for w in found), "the line that is told is the program's"
     return [str(w.message) for w in found]
 
 
@@ -102,3 +103,19 @@ def test_calls_with_hooks_and_checkpoints_say_nothing_by_themselves() -> None:
     layer.register_forward_hook(lambda *args: None)
     nn.checkpoint(layer, Tensor.ones(3, 5).requires_grad_()).sum().backward()
     assert len(said(nn.Dropout(0.3), (3, 5))) == 1
+
+
+@pytest.mark.parametrize("name", ["Dropout", "Dropout2d", "AlphaDropout", "RReLU"])
+@pytest.mark.parametrize("word", ["x", "input"])
+def test_what_is_named_is_told_of_and_taken(name: str, word: str) -> None:
+    make, shape = LAYERS[name]
+    layer, x = make(), Tensor.ones(*shape, requires_grad=True)
+    with pytest.warns(UserWarning, match="behaves as in inference"):
+        got = layer(**{word: x})
+    assert got.tolist() == layer(x).tolist()
+
+
+def test_a_call_that_says_whether_it_trains_is_told_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nn.Dropout2d(0.3)(Tensor.ones(2, 3, 5, 7, requires_grad=True), training=False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from warnings import warn
+from warnings import warn_explicit
 from weakref import ref
 
 from tg_lazy import LazyBuffer
+from tg_lazy.graph.origin import caller
 
 from ..autograd.differentiation import (
     MODE,
@@ -176,10 +177,10 @@ def in_training(x: B, what: str) -> bool:
     training: bool = type(x).training
     if not (training or Mode.told) and MODE.recording and x.requires_grad:
         Mode.told = True
-        warn(
+        warn_explicit(
             f"{what} behaves as in inference, which is the default, though a gradient is wanted: "
             "call model.train(), or train inside `with Tensor.train():`; model.eval() says that it is meant",
-            UserWarning, stacklevel=4,
+            UserWarning, *caller(),
         )  # fmt: skip
     return training
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..array.gradients import in_training
+from ..tensor import Tensor
 from . import functional
 from .applied import Applied
 from .functional.dropping import probability
@@ -21,8 +22,10 @@ class InTraining(Applied):
 
     def forward(self, *operands: Any, **named: Any) -> Any:
         """What the function makes of ``x``."""
-        training = in_training(operands[0], type(self).__name__)
-        out = type(self)._method(*operands, **{"training": training, **named, **self._settings()})
+        given = next((x for x in (*operands, *named.values()) if isinstance(x, Tensor)), None)
+        if given is not None and "training" not in named:
+            named["training"] = in_training(given, type(self).__name__)
+        out = type(self)._method(*operands, **{"training": Tensor.training, **named, **self._settings()})
         return self._given_back(out, operands)
 
 

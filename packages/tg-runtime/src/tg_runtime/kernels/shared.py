@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tg_lazy import LazyOp
 from tg_lazy.ast.beginnings import beginning_at, beginnings, variable_of
+from tg_lazy.graph.lazybuffer import graph_lock
 from tg_shape import Variable
 
 from ..device.compiled import Compiled, Interpreted
@@ -18,6 +19,8 @@ from .settings import BEAM
 
 MOST_FAMILIES = 1 << 12
 """Families of kernels that a device remembers, at the most."""
+LARGEST = 1 << 31
+"""What the values of variables are less than: kernels take them as integers of 32 bits."""
 
 
 @dataclass(slots=True)
@@ -38,18 +41,21 @@ def shared_form(device: Compiled, ast: LazyOp) -> tuple[LazyOp, dict[Variable, i
     if isinstance(device, Interpreted) or BEAM.value:
         return None
     places = beginnings(ast)
-    if not places:
+    variables = {slot: found for slot in places if (found := variable_of(ast, slot)).vmax < LARGEST}
+    if not variables:
         return None
-    variables = {slot: variable_of(ast, slot) for slot in places}
+    places = {slot: places[slot] for slot in variables}
     whole = beginning_at(ast, variables)
-    family = device.families.get(whole)
-    if family is None:
-        while len(device.families) >= MOST_FAMILIES:
-            del device.families[next(iter(device.families))]
-        device.families[whole] = Family(places)
+    with graph_lock:
+        family = device.families.get(whole)
+        if family is None:
+            while len(device.families) >= MOST_FAMILIES:
+                del device.families[next(iter(device.families))]
+            device.families[whole] = Family(places)
+            return None
+        family.varying |= {slot for slot, begin in places.items() if begin != family.first[slot]}
+        varying = family.varying
+    if places == family.first or not varying:
         return None
-    family.varying |= {slot for slot, begin in places.items() if begin != family.first[slot]}
-    if places == family.first or not family.varying:
-        return None
-    form = beginning_at(ast, {slot: variables[slot] for slot in family.varying})
-    return form, {variables[slot]: places[slot] for slot in family.varying}
+    form = beginning_at(ast, {slot: variables[slot] for slot in varying})
+    return form, {variables[slot]: places[slot] for slot in varying}
