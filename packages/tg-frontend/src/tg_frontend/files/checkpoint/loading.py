@@ -123,6 +123,8 @@ class _Maker:
             out = out.permute(*(order.index(axis) for axis in range(len(order)))) if len(order) > 1 else out
         else:
             out = flat.as_strided(record.size, record.stride)
+        out = out.conj() if "conj" in record.marks else out
+        out = -out if "neg" in record.marks else out
         learns = dtype.kind in ("float", "complex") and dtype not in (dtypes.fp8e4m3, dtypes.fp8e4m3fnuz)
         if record.requires_grad and learns:
             out = out.detach()

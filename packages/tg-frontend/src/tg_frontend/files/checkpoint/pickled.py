@@ -34,6 +34,7 @@ DTYPES = {
     "complex128": dtypes.complex128,
 }  # fmt: skip
 """PyTorch's names of dtypes; of two names of one the usual one is first."""
+_MARKS = frozenset({"conj", "neg"})
 _ABSENT = {"ComplexHalfStorage": "complex32", "complex32": "complex32"}
 
 
@@ -83,6 +84,7 @@ class TensorRecord:
       size: its shape.
       stride: how far elements are apart along each axis.
       requires_grad: what it says of that.
+      marks: what is still to be done with what the storage holds: ``conj``, ``neg``.
     """
 
     storage: StorageRecord
@@ -91,6 +93,7 @@ class TensorRecord:
     size: tuple[int, ...]
     stride: tuple[int, ...]
     requires_grad: bool = field(default=False)
+    marks: frozenset[str] = frozenset()
 
 
 def _natural(value: object) -> bool:
@@ -114,7 +117,10 @@ def _tensor(
     if 0 not in size and last * dtype.itemsize > storage.nbytes:
         raise Refused(
             f"a tensor of sizes {size}, strides {stride} and offset {offset} in a storage of {storage.count} elements")
-    return TensorRecord(storage, dtype, offset, size, stride, bool(requires_grad))
+    marks = frozenset(key for one in rest if isinstance(one, dict) for key, value in one.items() if value)
+    if not marks <= (_MARKS if dtype.kind in ("float", "complex") else frozenset()):
+        raise Refused(f"a tensor of {dtype.name} with the marks {', '.join(sorted(map(repr, marks))):.100}")
+    return TensorRecord(storage, dtype, offset, size, stride, bool(requires_grad), marks)
 
 
 def _parameter(data: Any, requires_grad: Any = True, *rest: Any) -> TensorRecord:

@@ -152,8 +152,8 @@ class _Pickle:
 
     def _remember(self, x: object) -> None:
         """Keeps what was made last, for when it is there again."""
+        self._memo[id(x)] = number = len(self._kept)  # a tuple that holds itself is made twice
         self._kept.append(x)
-        self._memo[id(x)] = number = len(self._memo)
         self.out += b"r" + struct.pack("<I", number)
 
     def _integer(self, x: int, place: str) -> None:
