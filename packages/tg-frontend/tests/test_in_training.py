@@ -119,3 +119,16 @@ def test_a_call_that_says_whether_it_trains_is_told_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nn.Dropout2d(0.3)(Tensor.ones(2, 3, 5, 7, requires_grad=True), training=False)
+
+
+@pytest.mark.parametrize("make", [nn.ReLU, nn.Dropout2d, nn.Hardtanh])
+@pytest.mark.parametrize("word", ["x", "input"])
+def test_what_is_named_is_changed_in_place(make: Callable[..., Any], word: str) -> None:
+    x = Tensor.full((2, 3, 5, 7), -0.5).contiguous()
+    want = make()(x).tolist()
+    assert make(inplace=True)(**{word: x}) is x and x.tolist() == want
+
+
+def test_words_are_in_any_order() -> None:
+    x = Tensor.ones(2, 3, 5, 7).contiguous()
+    assert nn.Dropout2d(inplace=True)(training=False, input=x) is x

@@ -128,7 +128,7 @@ class Applied(Module):
             if len(error.args) == 1 and isinstance(error.args[0], str):
                 error.args = (f"{type(self).__name__}: {error.args[0]}",)
             raise
-        return self._given_back(out, operands)
+        return self._given_back(out, (*operands, *named.values()))
 
     def _given_back(self, out: Any, operands: tuple[Any, ...]) -> Any:
         """The result; if it is to be in place of the input, the input with it."""

@@ -26,7 +26,7 @@ class InTraining(Applied):
         if given is not None and "training" not in named:
             named["training"] = in_training(given, type(self).__name__)
         out = type(self)._method(*operands, **{"training": Tensor.training, **named, **self._settings()})
-        return self._given_back(out, operands)
+        return self._given_back(out, (given,))
 
 
 class Dropout1d(InTraining):
