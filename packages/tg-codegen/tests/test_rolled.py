@@ -12,6 +12,7 @@ import pytest
 from tg_codegen import Target, compile_ast, interpret
 from tg_codegen.ir.program import ProgramSpec
 from tg_codegen.ir.uop import UOps
+from tg_codegen.plan.cut_dimension import CutDimension
 from tg_codegen.plan.split_concat import MOST_PERIODS, SplitConcat
 from tg_codegen.render.c.opencl import OpenCLRenderer
 from tg_codegen.render.llvm import LLVMRenderer
@@ -116,10 +117,12 @@ def test_what_goes_on_around_its_ends_is_copied_in_vectors(machine: str) -> None
 
 
 def test_what_begins_anew_often_is_not_in_parts() -> None:
-    """A row again and again is one loop and not so many."""
+    """A row again and again is one loop and not so many; of whole rows, a dimension counts them."""
     for times, parted in ((1, True), (MOST_PERIODS, False)):
-        spec = compile_ast(copied(around(ST((9, 67)), 1, 0, 67 * times), 9 * 67), RENDERERS["AVX2"])
-        assert (str(SplitConcat()) in spec.actions) == parted
+        for missing in (0, 5):
+            spec = compile_ast(copied(around(ST((9, 67)), 1, 0, 67 * times - missing), 9 * 67), RENDERERS["AVX2"])
+            assert (str(SplitConcat()) in spec.actions) == (parted and missing > 0)
+            assert (str(CutDimension("i1", 67)) in spec.actions) == (missing == 0)
 
 
 @pytest.mark.parametrize("machine", ["AVX2", "AVX-512"])

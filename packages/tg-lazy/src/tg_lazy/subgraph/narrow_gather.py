@@ -20,7 +20,7 @@ MARGIN = 8
 Looking up at a computed place takes some times as long as reading the next element.
 """
 
-LARGEST = 64
+MOST_OPERANDS = 64
 """Operands of the longest function that is computed for each lookup in it: many lookups repeat it many times."""
 
 
@@ -65,7 +65,7 @@ def _leaves(source: Node, st: ShapeTracker) -> dict[Edge, None] | None:
     met = set(stack)
     while stack:
         node, seen = stack.pop()
-        if len(met) > LARGEST or masked(seen) or any(isinstance(dim, Expr) for dim in (*node.shape, *seen.shape)):
+        if len(met) > MOST_OPERANDS or masked(seen) or any(isinstance(dim, Expr) for dim in (*node.shape, *seen.shape)):
             return None
         if _computed(node):
             for src, own in node.srcs:

@@ -26,7 +26,7 @@ _NAMES: dict[DType, str] = {dtype: name for name, dtype in reversed(DTYPES.items
 
 
 def torch_save(obj: Any, path: str | os.PathLike[str] | BinaryIO) -> None:
-    """Writes what ``torch.load`` and :func:`torch_load` read: tensors in dicts, lists and tuples, numbers and strings.
+    """Writes what ``torch.load`` reads, and ``torch_load``: tensors in dicts, lists and tuples, numbers and strings.
 
     A file appears whole or not at all, as of ``safe_save``. A tensor that is there twice is written once; two that
     share memory are two.
