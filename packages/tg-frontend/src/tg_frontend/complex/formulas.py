@@ -14,7 +14,7 @@ from .componentwise import cast, conj
 from .elementary import modulus
 from .parts import composed, is_complex, joint, kept, plain_class, whole
 from .products import matmul
-from .reduction import norm, var
+from .reduction import norm, running, var
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,13 +101,7 @@ def logcumsumexp(z: Any, axis: int = 0) -> Any:
     where = z._axis(axis, "logcumsumexp")
     if z.ndim == 0:
         return z.clone()
-    count, step = z._ints()[where], 1
-    out = z.clone()
-    while step < count:  # each element and the one ``step`` before
-        head, rest = out.split([step, count - step], where)
-        before, _ = out.split([count - step, step], where)
-        out = head.cat(logaddexp(rest, before), dim=where).contiguous()
-        step *= 2
+    out = running(z, where, logaddexp)
     turns = (out._parts[1].detach() * (0.5 / math.pi)).round()  # whatever the order of the sums was
     return composed(kept(out._parts[0]), out._parts[1] - turns * (2 * math.pi))
 

@@ -12,6 +12,7 @@ from .parts import composed, is_complex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -81,15 +82,20 @@ def cumprod(z: Any, axis: int = 0, dtype: Any = None) -> Any:
     if not is_complex(z):
         return z.cumprod(axis)
     where = z._axis(axis, "cumprod")
-    if z.ndim == 0:
-        return z.clone()
-    count, step = z._ints()[where], 1
+    return z.clone() if z.ndim == 0 else running(z, where, mul)
+
+
+def running(z: Any, axis: int, combine: Callable[[Any, Any], Any]) -> Any:
+    """Each element combined with all before it along an axis, in steps that double.
+
+    Source: W. D. Hillis and G. L. Steele, "Data parallel algorithms", Communications of the ACM 29 (1986).
+    """
+    count, step = z._ints()[axis], 1
     out = z.clone()
-    while step < count:  # each element times the one ``step`` before
-        head, _ = out.split([step, count - step], where)
-        before, _ = out.split([count - step, step], where)
-        _, rest = out.split([step, count - step], where)
-        out = head.cat(mul(rest, before), dim=where).contiguous()
+    while step < count:  # each element and the one ``step`` before
+        head, rest = out.split([step, count - step], axis)
+        before, _ = out.split([count - step, step], axis)
+        out = head.cat(combine(rest, before), dim=axis).contiguous()
         step *= 2
     return out
 

@@ -19,7 +19,7 @@ from .settings import BEAM
 
 MOST_FAMILIES = 1 << 12
 """Families of kernels that a device remembers, at the most."""
-LARGEST = 1 << 31
+VALUES_END = 1 << 31
 """What the values of variables are less than: kernels take them as integers of 32 bits."""
 
 
@@ -41,7 +41,7 @@ def shared_form(device: Compiled, ast: LazyOp) -> tuple[LazyOp, dict[Variable, i
     if isinstance(device, Interpreted) or BEAM.value:
         return None
     places = beginnings(ast)
-    variables = {slot: found for slot in places if (found := variable_of(ast, slot)).vmax < LARGEST}
+    variables = {slot: found for slot in places if (found := variable_of(ast, slot)).vmax < VALUES_END}
     if not variables:
         return None
     places = {slot: places[slot] for slot in variables}
