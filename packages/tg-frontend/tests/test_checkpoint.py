@@ -280,7 +280,8 @@ def drawn(seed: int) -> Any:
 
 def alike(got: Any, want: Any, tensors: type = Tensor) -> None:
     other = isinstance(want, Tensor) and tensors is not Tensor
-    assert type(got) is (tensors if other else type(want))
+    kind: Any = tensors if other else type(want)
+    assert type(got) is kind
     if isinstance(want, Tensor):
         assert tuple(got.shape) == want.shape and got.tolist() == want.tolist()
         assert other or got.dtype == want.dtype
