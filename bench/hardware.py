@@ -39,6 +39,10 @@ CHAIN = 16
 """Dependent instructions of a round, where a latency is measured."""
 FAR_TIMES = 4
 """Last-level caches of a block that is read from memory."""
+SIDES = 8
+"""Rows that are multiplied at a time, beside one by one."""
+SIDE = 4096
+"""Elements of such a row."""
 ROW = 4096 + 64
 """Bytes from one row to the next, where columns are read: rows do not share a set of the cache."""
 
@@ -217,6 +221,41 @@ class Probes:
             vectors = bench.nbytes // self.target.vector_bytes
             yield Measured(f"reads: {name}", took / self.cycle / vectors * many, unit, model)
 
+    def rows(self) -> Iterator[Measured]:
+        """What a line takes more where several rows are multiplied by a vector at a time, rather than one by one."""
+        bench = Bench(min(self.last // 2, 1 << 26), self.bench.seconds, time.perf_counter)
+        count = bench.nbytes // 4 // (SIDES * SIDE) * SIDES * SIDE
+        declared = f"{PREFETCH}\ndeclare {self.vector} @llvm.fma.v{self.lanes}f32({', '.join([self.vector] * 3)})"
+        alone, beside = (
+            self.seconds(self.rows_at_once(many), count // many, declared, bench) for many in (1, SIDES))
+        lines = count * 4 / self.target.line_bytes
+        yield Measured("rows", (beside - alone) / self.cycle / lines, "cycles a line", self.target.cpu.beside_line)
+
+    def rows_at_once(self, many: int) -> Loop:
+        """Products of rows and a vector, as plans write them: a row alone fetches ahead and has several sums."""
+        vectors, ahead = SIDES // many, self.target.cpu.run_ahead_bytes // 4
+        names = [f"a{n}" for n in range(SIDES)]
+        body = [f"%in.row = and i64 %i, {SIDE - 1}", "%rows = sub i64 %i, %in.row", f"%from = mul i64 %rows, {many}",
+                "%at = add i64 %from, %in.row"]  # fmt: skip
+        for n in range(vectors):
+            body += [f"%k{n} = add i64 %in.row, {n * self.lanes}", f"%q{n} = getelementptr float, ptr %out, i64 %k{n}",
+                     f"%x{n} = load {self.vector}, ptr %q{n}, align 64"]  # fmt: skip
+        for n, name in enumerate(names):
+            row, vector = divmod(n, vectors)
+            by = row * SIDE + vector * self.lanes
+            body += [f"%j{n} = add i64 %at, {by}", f"%p{n} = getelementptr float, ptr %in, i64 %j{n}",
+                     f"%v{n} = load {self.vector}, ptr %p{n}, align 64",
+                     f"%{name}.next = call {self.vector} @llvm.fma.v{self.lanes}f32({self.vector} %v{n}, "
+                     f"{self.vector} %x{vector}, {self.vector} %{name})"]  # fmt: skip
+            if many == 1 and ahead:
+                body += [f"%g{n} = add i64 %j{n}, {ahead}", f"%f{n} = getelementptr float, ptr %in, i64 %g{n}",
+                         f"call void @llvm.prefetch.p0(ptr %f{n}, i32 0, i32 3, i32 1)"]  # fmt: skip
+        total = [f"%t{n + 1} = fadd {self.vector} %{'t' if n else 'a'}{n}{'' if n else '.next'}, %a{n + 1}.next"
+                 for n in range(SIDES - 1)]
+        carried = tuple((name, self.vector, "zeroinitializer") for name in names)
+        kept = f"store {self.vector} %t{SIDES - 1}, ptr %out, align 4"
+        return Loop(carried, tuple(body), vectors * self.lanes, (*total, kept))
+
     def prefetch(self) -> Iterator[Measured]:
         """Reading memory, and fetching so many bytes ahead."""
         far = Bench(FAR_TIMES * self.last, self.bench.seconds, time.perf_counter)
@@ -238,8 +277,8 @@ class Probes:
 PROBES: dict[str, Callable[[Probes], Iterator[Measured]]] = {
     name: getattr(Probes, name)
     for name in (
-        "units", "latency", "pairs", "tiles", "division", "masks", "stores", "columns", "caches", "reads", "prefetch",
-        "threads")
+        "units", "latency", "pairs", "tiles", "division", "masks", "stores", "columns", "caches", "reads", "rows",
+        "prefetch", "threads")
 }
 
 

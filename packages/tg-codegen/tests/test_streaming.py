@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -431,6 +432,27 @@ def test_rows_are_side_by_side_where_that_takes_fewer_cycles(ast: LazyOp, side: 
 def test_rows_are_side_by_side_on_a_machine_that_waits_longer_for_sums() -> None:
     slow = replace(SMALL, cpu=replace(CPUCosts(), latency=32, far_line=1.0))
     assert any("ROWS" in action for action in kernel(row_sums(500, 1280), slow).actions)
+
+
+def row_products(n: int, k: int) -> LazyOp:
+    """Rows times a vector."""
+    x, w = A.load(2, F32, ST((1, k)).expand((n, k))), A.load(1, F32, ST((n, k)))
+    value = A.reduce(A.alu(Ops.MUL, w, x), Ops.ADD, (1,))
+    return A.sink((A.store(0, ST((n, 1)), value),), (BufferArg(F32, n), BufferArg(F32, n * k), BufferArg(F32, k)))
+
+
+@pytest.mark.parametrize("last_bytes", [0, 1 << 28], ids=["memory", "the last cache"])
+def test_rows_are_side_by_side_on_a_machine_that_reads_several_faster(last_bytes: int) -> None:
+    """Then hardware fetches ahead; of short rows the next begins meanwhile in any case."""
+    usual = replace(SMALL, last_bytes=last_bytes)
+    beside = replace(usual, cpu=replace(CPUCosts(), beside_line=-1.5))
+    rng = random.Random(1234)
+    for n, k in ((rng.randint(3000, 5000), rng.randint(3000, 5000)) for _ in range(3)):
+        one, several = ([str(a) for a in kernel(row_products(n, k), target).actions] for target in (usual, beside))
+        assert not any("ROWS" in a for a in one) and any("prefetch" in a for a in one), one
+        assert any("ROWS" in a for a in several) and not any("prefetch" in a for a in several), several
+    short = row_sums(4001, 47)
+    assert kernel(short, beside).actions == kernel(short, usual).actions
 
 
 @pytest.mark.parametrize("ast", [

@@ -15,7 +15,8 @@ from tg_dtype import DType, dtypes
 from tg_lazy import BufferArg, Context, LazyOp, Ops
 from tg_lazy import ast as A
 from tg_runtime import Buffer, Compiled, CompiledRunner, Device
-from tg_runtime.host.arch import CPUArch
+from tg_runtime.host import arch as arch_module
+from tg_runtime.host.arch import MACHINES, CPUArch, this_machine
 from tg_shape import ShapeTracker
 
 BYTES = ["vpdpbusd", "vpdpbusd.turned", "vpdpbusd.signed", "vpdpbusd.unsigned", "vpdpwssd"]
@@ -48,6 +49,17 @@ def test_who_has_them(arch: str, names: list[str]) -> None:
     ("arch", "cycles"), [("znver4", 0.5), ("cooperlake", 0.5), ("sapphirerapids", 2.0), ("emeraldrapids", 2.0)])
 def test_how_fast_they_are(arch: str, cycles: float) -> None:
     assert CPUArch.parse(f"x86_64,{arch}").target(1).cpu.pair_product == cycles
+
+
+@pytest.mark.parametrize(("maker", "cycles"), [("GenuineIntel", -1.0), ("AuthenticAMD", 1.0), ("", 1.0)])
+def test_memory_is_this_machines_whatever_instructions_are(
+    maker: str, cycles: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as kernels run here; another machine's is not known."""
+    monkeypatch.setattr(arch_module, "vendor", lambda: maker)
+    assert [CPUArch.parse(arch).target(2).cpu.beside_line for arch in ("", "native,-avx2", "haswell")] == [cycles] * 3
+    other = next(name for name in MACHINES if name != this_machine())
+    assert CPUArch.parse(other).target(2).cpu.beside_line == 1.0
 
 
 def product(a: DType, b: DType, acc: DType, m: int, turned: bool) -> LazyOp:

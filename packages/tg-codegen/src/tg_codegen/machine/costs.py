@@ -58,7 +58,9 @@ class CPUCosts:
         "64 bytes at 40 GB/s and 4 GHz; probe `reads`")  # fmt: skip
     beside_line: float = number(
         1.0, "cycles", "a line takes longer where several rows are read at a time, rather than one after the other",
-        "sums of rows of 256 bytes to 16 KB, 8 at a time and one by one")  # fmt: skip
+        "sums of rows of 256 bytes to 16 KB on Zen, 8 at a time and one by one; -1 on Intel, whose prefetchers follow "
+        "each of several rows, where one waits for its line fill buffers (“Data Prefetching”): probe `rows`",
+    )  # fmt: skip
     masked_load: float = number(
         1.0, "cycles", "a vector of which some elements are not read", "Fog: VMASKMOV, masked VMOVUPS; probe `masks`")
     far_store: int = number(

@@ -103,6 +103,8 @@ _WITH = {
 # and AMX for matrices of bfloat16
 _SLOW_PAIRS = re.compile(r"(sapphire|emerald|granite|diamond)rapids")
 _SLOW_PAIR_CYCLES = 2.0
+# a line of several rows that are read at a time, beside one row after the other, where Intel's prefetchers follow them
+_INTEL_BESIDE_CYCLES = -1.0
 # the matrix instructions of x86-64 and the extension that each needs
 _MATRICES = (
     (AMX_BF16, "amx-bf16"), *((found, "amx-int8") for found in AMX_BYTES),
@@ -190,9 +192,14 @@ class CPUArch(NamedTuple):
 
     def costs(self) -> CPUCosts:
         """What instructions cost, where the processor is known to differ from others."""
-        native = not self.cpu and not self.machine
-        slow = vendor() == "GenuineIntel" and "avx512_fp16" in features() if native else _SLOW_PAIRS.match(self.cpu)
-        return CPUCosts(pair_product=_SLOW_PAIR_CYCLES) if slow else CPUCosts()
+        here, native = not self.machine, not self.cpu and not self.machine
+        intel = vendor() == "GenuineIntel"
+        slow = intel and "avx512_fp16" in features() if native else _SLOW_PAIRS.match(self.cpu)
+        usual = CPUCosts()
+        return CPUCosts(
+            pair_product=_SLOW_PAIR_CYCLES if slow else usual.pair_product,
+            # memory is this machine's, whatever instructions its kernels are held to
+            beside_line=_INTEL_BESIDE_CYCLES if here and intel else usual.beside_line)
 
     def for_llvm(self) -> list[str]:
         """The extensions as LLVM wants to be told: what another machine has, then what was asked for."""

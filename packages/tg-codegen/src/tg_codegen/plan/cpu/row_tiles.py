@@ -26,9 +26,9 @@ HALF = 0.5
 def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction]:
     """Gives outputs that share the largest operand, and then rows side by side, accumulators of their own.
 
-    Rows side by side read once what they have in common, and do not wait for one another's sums; but memory is read
-    fastest one row after the other (:class:`RowCost`). Where the outputs of rows are neighbours, the rows become lanes
-    once they are reduced.
+    Rows side by side read once what they have in common, and do not wait for one another's sums; but some machines read
+    memory fastest one row after the other (:class:`RowCost`). Where the outputs of rows are neighbours, the rows become
+    lanes once they are reduced.
 
     Args:
       nest: its reductions all run over the same dimensions.
@@ -68,7 +68,7 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
     actions += split_row(nest, row, count, Kind.ROWS if row in near else Kind.UPCAST)
     tiled = apply(nest, actions)
     actions += conversions(tiled, target, row, lanes)
-    if cost.long and outputs == 1:  # an operand that serves several is wanted so late that prefetchers keep up
+    if cost.long and outputs == 1 and target.cpu.beside_line > 0:  # see `fetch_next_tile`
         actions += fetch_next_tile(tiled, target, row, lanes)
     return actions
 
@@ -84,7 +84,8 @@ class RowCost:
       memory: cycles of reading what is the row's own, from the cache that holds it.
       fills: cycles in which the first-level cache gets what the rows have in common from the second one, which it does
         not do while it gets lines of the row's own.
-      beside: cycles by which that takes longer where rows are read side by side.
+      beside: cycles by which that takes longer where rows are read side by side; less than 0 where it takes less long,
+        which of short rows it does not.
       waits: cycles of the additions to one accumulator after the other, in a row alone.
       long: whether a row is so long that the next one does not begin before its sums are there.
       combine: cycles of combining the lanes of a row's result, of a row alone and of rows that become lanes.
@@ -127,7 +128,6 @@ class RowCost:
             self.fills += cycles if common and node.op is NodeOp.LOAD and again == costs.far_load else 0.0
         lines = {nbytes: nbytes / target.line_bytes / vectors for nbytes in own.values()}
         self.memory = sum(lines[n] * costs.line(n, target.l2_bytes, target.last_bytes) for n in own.values())
-        self.beside = costs.beside_line * sum(lines[n] for n in own.values())
         for load in (n.src[0] for n in every if n.op is Ops.CAST and lanes not in n.free):
             if load.op is NodeOp.LOAD and row.var in load.free and load.free & reduced:  # see `conversions`
                 elements = footprint(nest, load) / load.dtype.itemsize / vectors
@@ -136,6 +136,8 @@ class RowCost:
         steps = max(1, prod(upper(nest.roots[root].extent) for root in reduced) // width)
         serial = prod(upper(a.extent) for a in nest.axes if a.root == lanes and a.kind is Kind.REDUCE)
         self.long = steps > costs.in_flight  # of short ones the next begins meanwhile
+        beside = costs.beside_line if self.long else max(0.0, costs.beside_line)
+        self.beside = beside * sum(lines[n] for n in own.values())
         self.waits = costs.latency / min(ROW_ACCUMULATORS, power_below(serial)) if self.long else 0.0
         self.combine = (costs.combined_lanes / steps, (
             costs.merged_lanes if become_lanes else costs.combined_lanes) / steps)
@@ -179,7 +181,9 @@ def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[
 def fetch_next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[LoopAction]:
     """Fetches large operands ahead: while a core computes a tile of rows, its hardware prefetchers fall behind.
 
-    That is the next tile, or of one that the first-level cache does not hold what comes next in its rows.
+    That is the next tile, or of one that the first-level cache does not hold what comes next in its rows. Prefetchers
+    keep up where an operand serves several outputs, as it is wanted later, and on a machine that reads several rows at
+    a time faster than one after the other.
     """
     outer = nest.of_root(row.var)[0]
     found: dict[int, LoopAction] = {}
