@@ -453,6 +453,8 @@ def test_rows_are_side_by_side_on_a_machine_that_reads_several_faster(last_bytes
         assert any("ROWS" in a for a in several) and not any("prefetch" in a for a in several), several
     short = row_sums(4001, 47)
     assert kernel(short, beside).actions == kernel(short, usual).actions
+    # blocks of bytes take so much work that prefetchers fall behind
+    assert any("prefetch" in str(a) for a in kernel(scaled_rows(3001, 40), beside).actions)
 
 
 @pytest.mark.parametrize("ast", [

@@ -68,7 +68,7 @@ def rows_at_once(nest: Nest, target: Target, lanes: Variable) -> list[LoopAction
     actions += split_row(nest, row, count, Kind.ROWS if row in near else Kind.UPCAST)
     tiled = apply(nest, actions)
     actions += conversions(tiled, target, row, lanes)
-    if cost.long and outputs == 1 and target.cpu.beside_line > 0:  # see `fetch_next_tile`
+    if cost.long and outputs == 1 and not cost.followed(count):
         actions += fetch_next_tile(tiled, target, row, lanes)
     return actions
 
@@ -144,9 +144,16 @@ class RowCost:
 
     def cycles(self, count: int) -> float:
         """Cycles of a vector of terms, where ``count`` rows are side by side."""
-        work = self.work - self.shared * (1 - 1 / count) + self.combine[count > 1]
         reads = self.memory + self.fills / count
-        return max(work, reads, self.waits / count) + (self.beside if count > 1 else 0.0)
+        return max(self.working(count), reads, self.waits / count) + (self.beside if count > 1 else 0.0)
+
+    def working(self, count: int) -> float:
+        """Cycles of a vector's instructions, where ``count`` rows are side by side."""
+        return self.work - self.shared * (1 - 1 / count) + self.combine[count > 1]
+
+    def followed(self, count: int) -> bool:
+        """Whether hardware prefetchers keep up with ``count`` rows: memory is all that they are waited for."""
+        return self.beside < 0 and self.memory > self.working(count)
 
 
 def conversions(nest: Nest, target: Target, row: Root, lanes: Variable) -> list[LoopAction]:
@@ -182,8 +189,7 @@ def fetch_next_tile(nest: Nest, target: Target, row: Root, lanes: Variable) -> l
     """Fetches large operands ahead: while a core computes a tile of rows, its hardware prefetchers fall behind.
 
     That is the next tile, or of one that the first-level cache does not hold what comes next in its rows. Prefetchers
-    keep up where an operand serves several outputs, as it is wanted later, and on a machine that reads several rows at
-    a time faster than one after the other.
+    keep up where an operand serves several outputs, as it is wanted later, and as :meth:`RowCost.followed` tells.
     """
     outer = nest.of_root(row.var)[0]
     found: dict[int, LoopAction] = {}
