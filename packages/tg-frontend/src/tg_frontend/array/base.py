@@ -440,7 +440,7 @@ class Base:
           >>> Tensor([[1, 2, 3], [4, 5, 6]]).numel()
           6
         """
-        return prod(self._lazy.shape)
+        return prod(self.shape)
 
     def size(self, dim: int | None = None) -> sint | tuple[sint, ...]:
         """The shape, or the size of one axis.

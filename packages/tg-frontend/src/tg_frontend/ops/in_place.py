@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..array import becoming, writing
 from ..array.array import A, Array
 from ..domains import NUMBERS
-from ..keywords import checked
+from ..keywords import Beside, checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,12 +39,19 @@ def _presented(method: Callable[Concatenate[A, P], A], compute: Any, text: str) 
     return method
 
 
+def _is_complex(x: Any) -> bool:
+    """Whether the class of a tensor has another method of the name: ``Tensor.mul_(z, 2)`` is ``z.mul_(2)``."""
+    return type(x) in Beside.kinds and isinstance(x, Array)
+
+
 def in_place(function: Callable[Concatenate[A, P], Any]) -> Callable[Concatenate[A, P], A]:
     """A method that computes what ``function`` does and writes it to the memory of its tensor, which it returns."""
     compute = _named(function)
     name = compute.__name__
 
     def method(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if _is_complex(x):
+            return getattr(x, name)(*args, **kwargs)
         given = (arg for arg in (*args, *kwargs.values())
                  if isinstance(arg, Array) and arg.dtype.kind == "float" and writing.brings(arg))  # fmt: skip
         kept, _ = writing.kept_for(x, next(given, None), always=True)
@@ -60,6 +67,8 @@ def view_in_place(function: Callable[Concatenate[A, P], A]) -> Callable[Concaten
     name = compute.__name__
 
     def method(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if _is_complex(x):
+            return getattr(x, name)(*args, **kwargs)
         return becoming.become(x, lambda whole: compute(whole, *args, **kwargs), f"Tensor.{name}")
 
     method.becomes_view = True  # type: ignore[attr-defined]
