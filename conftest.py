@@ -85,6 +85,28 @@ class MarkdownProgram(pytest.Item):
         self.blocks = blocks
 
     def runtest(self) -> None:
+        device = self._drawn_device()
+        if not device:
+            self._run()
+            return
+        from tinytg import Context
+
+        try:
+            with Context(DEV=device):
+                self._run()
+        except Exception as error:
+            error.add_note(f"(the page was run on the device {device}, as DEV={device} does)")
+            raise
+
+    def _drawn_device(self) -> str:
+        """A device for a page of the reference, whose examples are the same on each: a run of the whole suite draws
+        one, as of other tests that have nothing but the backend that they run on. Empty for the one in force."""
+        seed = self.config.option.draw
+        if seed is None or self.path.parent != Path(__file__).parent / "docs" / "reference":
+            return ""
+        return random.Random(f"{seed} {self.path.name}").choice(["CPU", "NUMPY"])
+
+    def _run(self) -> None:
         names: dict[str, object] = {"__name__": "__main__"}
         for block in self.blocks:
             program = compile("\n" * block.line + block.code, str(self.path), "exec")

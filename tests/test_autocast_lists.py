@@ -38,6 +38,7 @@ def test_most_are_recorded() -> None:
     assert len(RECORDED) > 450 and len(changed) > 80
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("share", range(4))
 def test_processors(share: int) -> None:
     """A difference that has no reason is a mistake, and a reason without a difference is out of date."""

@@ -148,7 +148,7 @@ CHEAP = (
 )  # fmt: skip
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", CHEAP)
 def test_a_workload_has_one_meaning(name: str) -> None:
     """Cheap ones give the same in numpy and in tinytg, through the same code that the benchmark runs."""

@@ -73,6 +73,7 @@ def test_a_device_that_is_named_is_opened() -> None:
     assert done.returncode == 1 and "wants a file" in done.stdout and "there is no device WARP" in done.stdout
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("dev", "complaint"),
     [

@@ -59,6 +59,7 @@ def _lost(name: str) -> list[str]:
     return found
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("third", range(3))
 def test_no_imaginary_part_is_dropped(third: int) -> None:
     methods = [name for name in samples.operations() if name.startswith("Tensor.")]

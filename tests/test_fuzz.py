@@ -18,6 +18,7 @@ def test_every_method_is_fuzzed_or_it_is_said_why_not() -> None:
     assert not set(ROWS) - public
 
 
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("device", ["NUMPY", "CPU"])
 @pytest.mark.parametrize("seed", range(16))
 def test_programs(device: str, seed: int) -> None:

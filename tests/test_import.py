@@ -7,7 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HEAVY = ["asyncio", "importlib.metadata", "llvmlite", "numpy", "urllib.request"]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for compiled modules, empty at first: each module is compiled once in this file."""
+    return tmp_path_factory.mktemp("bytecode")
 
 
 def in_a_new_process(program: str, cache: Path) -> str:
@@ -24,7 +32,7 @@ def in_a_new_process(program: str, cache: Path) -> str:
     return done.stdout.strip()
 
 
-def test_import_takes_little_time(tmp_path: Path) -> None:
+def test_import_takes_little_time(cache: Path) -> None:
     """In loops of Python that take 2.5 ms on a fast machine, and more on a slow one: 14 are usual."""
     program = """
 import time
@@ -35,15 +43,15 @@ yard, start = time.process_time() - start, time.process_time()
 import tinytg
 print((time.process_time() - start) / yard)
 """
-    assert any(float(in_a_new_process(program, tmp_path)) <= 25 for _ in range(6))
+    assert any(float(in_a_new_process(program, cache)) <= 25 for _ in range(6))
 
 
-def test_import_leaves_heavy_modules_alone(tmp_path: Path) -> None:
+def test_import_leaves_heavy_modules_alone(cache: Path) -> None:
     program = f"import tinytg, sys; print(*[name for name in {HEAVY!r} if name in sys.modules])"
-    assert in_a_new_process(program, tmp_path) == ""
+    assert in_a_new_process(program, cache) == ""
 
 
-def test_what_is_imported_late_is_there_for_whoever_does_not_name_it(tmp_path: Path) -> None:
+def test_what_is_imported_late_is_there_for_whoever_does_not_name_it(cache: Path) -> None:
     """numpy and programs for any library of arrays ask a tensor, not the module."""
     for package, asked in (
         ("tinytg", "x.__array_namespace__().sum(x).backward()"),
@@ -51,11 +59,11 @@ def test_what_is_imported_late_is_there_for_whoever_does_not_name_it(tmp_path: P
         ("tg_frontend", "import numpy; numpy.concatenate([x, numpy.ones(2)]).sum().backward()"),
     ):
         program = f"from {package} import Tensor; x = Tensor([1.0, 2.0], requires_grad=True); {asked}; print(x.grad)"
-        assert in_a_new_process(program, tmp_path) == "Tensor([1., 1.])", asked
+        assert in_a_new_process(program, cache) == "Tensor([1., 1.])", asked
 
 
-def test_what_is_imported_late_is_listed_before(tmp_path: Path) -> None:
+def test_what_is_imported_late_is_listed_before(cache: Path) -> None:
     """Completion and tools for documentation go by ``dir``."""
     for package in ("tinytg", "tg_frontend"):
         program = f"import {package} as m; print(*sorted({{*m.__all__}} - {{*dir(m)}}))"
-        assert in_a_new_process(program, tmp_path) == "", package
+        assert in_a_new_process(program, cache) == "", package

@@ -56,6 +56,7 @@ print({name: setting.value for name, setting in ContextVar.registry.items() if i
     assert set(values) == {"CPU_COUNT"}  # whose default is told in words
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("value", ["", "foo", "-3", "*", "1.5", "true"])
 def test_no_value_stops_the_import(value: str, repository: Path) -> None:
     names = {name for name in ContextVar.registry if isinstance(ContextVar.registry[name].value, int)}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("jit", [False, True])
 def test_bits(jit: bool, run: Callable[..., Any], repository: Path, tmp_path: Path) -> None:
     def train(out: str, jit: bool, *more: str) -> bytes:

@@ -34,6 +34,7 @@ def _loss(z: Tensor, r: Tensor) -> Tensor:
     return out
 
 
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize(("name", "settings"), [case for case in CASES if OPTIMISERS[case[0]].by_parts])
 def test_a_complex_parameter_is_a_pair(name: str, settings: dict[str, Any]) -> None:
     """Steps, and what is kept, are those of the real and the imaginary part as two parameters."""

@@ -87,6 +87,7 @@ def test_real_transforms(n: int) -> None:
         same(fft.irfft(Tensor(z), dim=1), np.fft.irfft(z, axis=1))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
 def test_norms_and_lengths(norm: Any) -> None:
     z = drawn(2, 6)
@@ -150,6 +151,7 @@ def test_nothing_to_transform_along_other_axes() -> None:
     assert fft.fftn(Tensor([[1.0]]), dim=()).tolist() == [[1]]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("n", [4096, 6561, 8191, 2 * 4099])
 def test_errors_grow_as_numpys(n: int) -> None:
     z = drawn(n)

@@ -22,6 +22,7 @@ KINDS: dict[Any, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.drawn(7)
 @pytest.mark.parametrize("cfg", KINDS, ids=str)
 @pytest.mark.parametrize("length", [0, 1, 7, 71, 72, 103, 135, 136, 137, 143, 167, 168, 301])
 def test_as_hashlib(cfg: Any, length: int, backend: str) -> None:

@@ -20,6 +20,7 @@ def storm(what: str, seconds: float, device: str, seed: int, jit: int = 1) -> No
     assert ended.returncode == 0, ended.stdout + ended.stderr[-2000:]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("what", ["updates", "swaps", "replays", "modes"])
 def test_a_handler_that_raises_leaves_before_or_after(what: str) -> None:
     storm(what, 1.0, "CPU", 0)

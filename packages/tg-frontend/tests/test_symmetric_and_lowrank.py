@@ -127,6 +127,7 @@ def test_lu_taken_apart(shape: tuple[int, ...]) -> None:
         linalg.lu_unpack(a, Tensor([1] * 9))
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("shape", [(9, 7), (5, 8), (2, 7, 7)])
 def test_low_ranks(shape: tuple[int, ...]) -> None:
     Tensor.manual_seed(5)

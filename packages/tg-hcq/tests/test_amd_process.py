@@ -53,6 +53,7 @@ def python(program: str, *, timeout: float = 300) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("arch", ["gfx1100", "gfx942"])
 def test_kernels_are_executed_elsewhere(arch: str) -> None:
     done = python(CONFORMANCE.format(arch=arch, names=SOME))

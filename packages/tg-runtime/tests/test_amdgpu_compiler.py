@@ -63,7 +63,7 @@ def compiled(arch: str, ast: LazyOp) -> tuple[str, Descriptor, str]:
     return spec.src, Descriptor(compiler.compile_cached(spec.src)), compiler.assembly(spec.src)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("arch", ARCHS)
 def test_all_cases_of_conformance_compile_and_ask_for_nothing_hidden(arch: str) -> None:
     renderer: Renderer = AMDLLVMRenderer(arch)

@@ -251,6 +251,7 @@ def test_what_buffers_move(arch: str, lanes: int) -> None:
     assert min(seen.values()) > 10, seen
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("arch", "lanes"), [("gfx1100", 32), ("gfx942", 64)])
 def test_what_buffers_move_on_hostile_cards(arch: str, lanes: int) -> None:
     seen = tried(arch, lanes, hostile=True, draws=1, share=0.2)
