@@ -67,6 +67,7 @@ def main() -> int:
     parser.add_argument("--images", type=int, default=60_000, help="images to draw from (default %(default)s)")
     parser.add_argument("--held-out", type=int, default=512, help="images to test on (default %(default)s)")
     parser.add_argument("--lr", type=float, default=0.003, help="learning rate (default %(default)s)")
+    parser.add_argument("--every", type=int, default=50, help="print the loss each so many steps (default %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of all that is random (default %(default)s)")
     arguments = parser.parse_args()
     began = time.perf_counter()
@@ -93,7 +94,7 @@ def main() -> int:
         losses.append(step().item())
         if number >= 2:  # the first is compiled, the second recorded
             replayed += time.perf_counter() - start
-        if number % 50 == 0:
+        if number % arguments.every == 0:
             print(f"step {number:4d}  loss {losses[-1]:.4f}", flush=True)
     with Tensor.no_grad():
         correct = int((model(test_x).argmax(axis=1) == test_y).sum().item())

@@ -244,7 +244,7 @@ class Bench:
             assert got == self.rows[register], f"{s.name}: v{register} is {got}, not {self.rows[register]}"
 
 
-@pytest.mark.drawn(40)
+@pytest.mark.drawn(24)
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize(("arch", "name"), CASES)
 def test_products(arch: str, name: str, constant: bool) -> None:
@@ -259,7 +259,7 @@ def test_products(arch: str, name: str, constant: bool) -> None:
     bench.check()
 
 
-@pytest.mark.drawn(20)
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize(("arch", "name"), CASES)
 def test_products_in_any_order(arch: str, name: str) -> None:
     """On hostile hardware, where sums are exact in each of them."""
@@ -454,7 +454,7 @@ def test_signs_of_floats(arch: str, name: str) -> None:
             Bench(shape, random.Random(1)).run({"src0_modifiers": 9})
 
 
-@pytest.mark.drawn(10)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(("arch", "name"), [c for c in CASES if Shape(*c).sparse])
 def test_sets_of_indices(arch: str, name: str) -> None:
     """An index register holds as many as fit; CBSZ selects the first (CDNA 4, 7.5), and there are no others."""
