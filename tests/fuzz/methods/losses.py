@@ -75,7 +75,7 @@ def _cosine(x: Array, y: Array) -> Any:
 
 
 def _distance(x: Array, y: Array) -> Any:
-    return np.sqrt(((x - y + 1e-6) ** 2).sum(-1))
+    return np.sqrt((np.abs(x - y + 1e-6) ** 2).sum(-1))
 
 
 _three("gaussian_nll_loss", "positive", lambda x, y, v: (np.log(v) + (x - y) ** 2 / v) / 2)
@@ -99,7 +99,7 @@ def _pairs(name: str, reference: Callable[..., Any], rows: bool = False) -> None
 
 _pairs("cosine_similarity", _cosine)
 _pairs("pairwise_distance", _distance)
-_pairs("dist", lambda x, y: np.sqrt(((x - y) ** 2).sum()))
+_pairs("dist", lambda x, y: np.sqrt((np.abs(x - y) ** 2).sum()))
 _pairs("cdist", lambda x, y: np.sqrt(((x[:, None] - y[None]) ** 2).sum(-1)), rows=True)
 
 
