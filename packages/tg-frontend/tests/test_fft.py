@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tg_frontend import Tensor, TinyJit, fft, vmap
-from tg_frontend.fourier.passes import factors, good_length
+from tg_frontend.fourier.passes import factors, good_length, kernels
 from tg_frontend.fourier.tables import roots
 from tg_lazy import Context, schedule
 from tg_lazy.cost import LIMITS, limits_of
@@ -69,6 +70,43 @@ def test_the_passes_of_rows_are_one_kernel(keep_rows: Callable[[int], None]) -> 
         out = transform(Tensor(drawn(67, 256)).realize())
         items, _ = schedule([part.lazydata for part in (out.real, out.imag)])
         assert [sum(arg.internal for arg in item.ast.arg) for item in items] == [len(factors(256)) - 1]
+
+
+LARGE = [(1 << 14, 1), (1024, 16), (32, 300), (64, 1009), (32 * 9, 37), (2 ** chosen.randrange(7, 14), 84)]
+
+
+@pytest.mark.drawn(4)
+@pytest.mark.parametrize(("n", "inner"), LARGE)
+def test_passes_through_memory_in_blocks(keep_rows: Callable[[int], None], n: int, inner: int) -> None:
+    """Two radices at a time, of as many numbers beside one another as a block has, or one where they are few."""
+    keep_rows(1 << 17)
+    rows = chosen.choice((1, 2, 3))
+    z = drawn(rows, n, inner)
+    same(fft.fft(Tensor(z), dim=1), np.fft.fft(z, axis=1))
+    same(fft.ifft(Tensor(z), dim=1), np.fft.ifft(z, axis=1))
+    narrow = z.astype("complex64")
+    same(fft.fft(Tensor(narrow), dim=1), np.fft.fft(z, axis=1).astype("complex64"), 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "count"), [((1, 1024, 64), 2), ((3, 4096, 16), 2), ((1, 1 << 14, 1), 3), ((2, 96, 128), 2)]
+)
+def test_two_passes_through_memory_are_one_kernel(
+    keep_rows: Callable[[int], None], shape: tuple[int, ...], count: int
+) -> None:
+    keep_rows(1 << 17)
+    assert len(kernels(factors(shape[1]), True)) == count
+    out = fft.fft(Tensor(drawn(*shape)).realize(), dim=1)
+    items, _ = schedule([part.lazydata for part in (out.real, out.imag)])
+    assert len(items) == count
+
+
+@pytest.mark.parametrize("bits", range(1, 41))
+def test_the_radices_of_kernels(bits: int) -> None:
+    """They multiply to the length, each is one of a butterfly, and a kernel has at most two, of 64 rows."""
+    found = kernels(factors(9 << bits), True)
+    assert prod(prod(group) for group in found) == 9 << bits
+    assert all(len(group) <= 2 and prod(group) <= 64 and max(group) <= 16 for group in found)
 
 
 @pytest.mark.drawn(3)

@@ -53,6 +53,17 @@ def test_a_view_knows_its_base_and_movement_returns_to_it() -> None:
     assert a.is_whole and a.reshape((6,)).is_whole and not v.is_whole and not a.shrink(((0, 1), (0, 3))).is_whole
 
 
+def test_a_view_of_new_memory_is_what_movement_makes_of_it() -> None:
+    old = LazyBuffer.from_storage(Storage("CPU", 24, dtypes.float32), (2, 3, 4))
+    for view in (old, old.shrink(((1, 2), (0, 3), (0, 4))), old.permute((2, 0, 1)), old.reshape((24,))):
+        storage = Storage("CPU", 24, dtypes.float32)
+        new = view.in_new_storage(storage, old.st)
+        assert new.shape == view.shape and new.base.shape == old.shape and new.origin == view.origin
+        assert new.storage is storage and new.base is not old
+        assert new.base.seen(view.st) is new
+        assert new.alu(Ops.NEG) is new.alu(Ops.NEG) and new.alu(Ops.NEG) is not view.alu(Ops.NEG)
+
+
 def test_every_movement() -> None:
     a = memory((2, 3))
     assert a.reshape((3, 2)).shape == (3, 2)

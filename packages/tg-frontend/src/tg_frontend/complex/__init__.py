@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 def complex_class(cls: type[Any]) -> type[Any]:
     """The class of complex tensors beside a class of real ones."""
-    from .kind import class_beside
-
-    found = vars(cls).get("_complex")
+    found = cls.__dict__.get("_complex")
     if found is None:
+        from .kind import class_beside
+
         found = cls._complex = class_beside(cls)
     return found  # type: ignore[no-any-return]
 

@@ -23,33 +23,36 @@ if TYPE_CHECKING:
     Lazies = tuple[LazyBuffer, LazyBuffer]
 
 
-def butterfly(x: Lazies) -> Lazies:
-    """Transforms along the second axis, whose results are along the third one, which is an axis of 2 for each bit.
+def butterfly(x: Lazies, axis: int, to: int) -> Lazies:
+    """Transforms along an axis, whose results are before another one, an axis of 2 for each bit.
 
     Args:
-      x: the real and the imaginary part, each of shape (count, r, m, beside), where r is a power of two.
+      x: the real and the imaginary part, of which the axis has a power of two.
+      axis: along which.
+      to: how many other axes come before the results, ``axis`` at the least.
 
     Returns:
-      Both parts, of shape (count, m, 2, 2, …, beside).
+      Both parts, of shape (..., 2, 2, …, ...).
     """
-    count, r, m, beside = x[0].shape
-    bits = int(r).bit_length() - 1
-    shape = (count, *[2] * bits, m, beside)
+    shape = x[0].shape
+    bits = int(shape[axis]).bit_length() - 1
+    shape = (*shape[:axis], *[2] * bits, *shape[axis + 1 :])
     x = x[0].reshape(shape), x[1].reshape(shape)
-    for axis in range(1, bits + 1):
-        x = _stage(x[0], axis), _stage(x[1], axis)
-        if axis < bits:  # times root j (k0 + 2 k1 + …) of twice as many, of which the axes before have the k
-            for earlier in range(axis, 0, -1):
-                x = _turned(x, (earlier, axis + 1), 1 << (axis + 2 - earlier))
-    order = (0, bits + 1, *range(bits, 0, -1), bits + 2)
+    for bit in range(axis, axis + bits):
+        x = _stage(x[0], bit), _stage(x[1], bit)
+        if bit < axis + bits - 1:  # times root j (k0 + 2 k1 + …) of twice as many, of which the axes before have the k
+            for earlier in range(bit, axis - 1, -1):
+                x = _turned(x, (earlier, bit + 1), 1 << (bit + 2 - earlier))
+    others = [n for n in range(len(shape)) if not axis <= n < axis + bits]
+    order = (*others[:to], *range(axis + bits - 1, axis - 1, -1), *others[to:])
     return x[0].permute(order), x[1].permute(order)
 
 
-def stacked(x: Lazies) -> LazyBuffer:
-    """Both parts as one tensor: of shape (count, ...) each, of shape (count, 2, ...) together."""
-    count, *rest = x[0].shape
-    re, im = (part.reshape((count, 1, *rest)).expand((count, 2, *rest)) for part in x)
-    return _ones(re, (1,)).alu(Ops.WHERE, im, re)
+def stacked(x: Lazies, at: int) -> LazyBuffer:
+    """Both parts as one tensor: of shape (..., ...) each, of shape (..., 2, ...) together, 2 being axis ``at``."""
+    lead, rest = x[0].shape[:at], x[0].shape[at:]
+    re, im = (part.reshape((*lead, 1, *rest)).expand((*lead, 2, *rest)) for part in x)
+    return _ones(re, (at,)).alu(Ops.WHERE, im, re)
 
 
 def _ones(like: LazyBuffer, axes: Sequence[int]) -> LazyBuffer:

@@ -6,6 +6,10 @@ frequencies are halved (W. M. Gentleman and G. Sande, 1966). After passes whose 
 lie as (n / span, span). Each pass is one kernel, in which what lies beside one another is computed side by side. Passes
 of powers of two are butterflies, and come first: what they write beside one another is turned in registers.
 
+Where the numbers of one transform do not fit a core's caches, each pass goes through memory. There two passes share a
+kernel: for a few numbers that lie beside one another it combines those of all rows by both radices, and what is between
+them stays in a cache (D. H. Bailey's method, below, on blocks of columns).
+
 Where little lies beside one another in other passes, a length n = a b is transformed as a matrix of (a, b) numbers: its
 columns, times the roots between, and the columns of the transposed matrix (D. H. Bailey, "FFTs in external or
 hierarchical memory", 1990). Where a factor of the length is a larger prime p, its pass is a product with a matrix, or
@@ -19,10 +23,11 @@ There is only the forward transform: with the parts exchanged before and after, 
 
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
+from tg_lazy.cost import limits_of
 
 from ..array.shapes import broadcast_shape
 from .butterflies import butterfly, stacked
@@ -30,6 +35,7 @@ from .tables import HOST, TABLES, chirp, matrix, twiddles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     Pair = tuple[Any, Any]
@@ -38,6 +44,9 @@ _SMALL = (7, 11, 13, 5, 3)  # odd radices whose pass is a sum in registers
 _LARGEST_MATRIX = 61  # the largest prime whose pass is a product with a matrix: beyond, a convolution is less work
 _WIDEST = 16  # floats of the widest vector that a processor has (AVX-512): fewer numbers side by side leave lanes empty
 _LEAST_MATRIX = 64  # shorter transforms are not worth a transposition
+_MOST_BITS = 6  # of radices that share a kernel: more rows than 64 are as many streams of memory
+_BLOCK = 1 << 13  # numbers that such a kernel works on at a time, at the most: 64 KiB in float32
+_BLOCKS = 8  # of which the second-level cache has room for at least so many, as kernels in blocks of rows ask
 
 
 def factors(n: int) -> list[int]:
@@ -67,6 +76,25 @@ def factors(n: int) -> list[int]:
             n //= prime
         prime += 2
     return [*twos, *large, *small]
+
+
+def kernels(radices: list[int], through_memory: bool) -> list[list[int]]:
+    """The radices of each kernel's passes: those of powers of two together where passes go through memory.
+
+    Example:
+      >>> kernels(factors(1 << 20), True), kernels(factors(1 << 11), True), kernels(factors(96), True)
+      ([[8, 4], [8, 4], [8, 4], [8, 4]], [[8, 8], [8, 4]], [[8, 4], [3]])
+      >>> kernels(factors(1 << 9), False)
+      [[8], [8], [8]]
+    """
+    others = [r for r in radices if r & (r - 1)]
+    bits = (prod(radices) // prod(others)).bit_length() - 1
+    if not through_memory or bits < 5:
+        return [[r] for r in radices]
+    count = -(-bits // _MOST_BITS)
+    shares = [(bits + n) // count for n in reversed(range(count))]
+    twos = [[8, 1 << (share - 3)] if share > 4 else [1 << share] for share in shares]
+    return [*twos, *([r] for r in others)]
 
 
 def good_length(least: int) -> int:
@@ -122,22 +150,88 @@ def _in_passes(x: Pair, radices: list[int], scale: float, after: Pair | None = N
     """The transform along the second axis in passes, times ``scale``, and times numbers of the shape of a result."""
     count, n, inner = x[0].shape
     span, left = 1, n
-    for r in radices:
+    nbytes, limit = 2 * x[0].dtype.itemsize, limits_of(x[0].device).row_bytes
+    numbers = min(_BLOCK, limit // (_BLOCKS * nbytes))
+    through_memory = after is None and n * inner * nbytes >= limit and numbers >= _WIDEST << _MOST_BITS
+    todo = kernels(radices, through_memory)[::-1]
+    while todo:
+        group = todo.pop()
+        r = prod(group)
+        block = _block(numbers // r, left // r, span * inner)
+        if len(group) > 1 and block is None:
+            todo += [[one] for one in reversed(group)]
+            continue
         left //= r
         shape = (count, r, left, span * inner)
         last = left == 1
+        x, factor = _reshaped(x, shape), scale if last else 1.0
+        if len(group) > 1 and block is not None:
+            x = _in_blocks(x, group, block, factor)
+            span *= r
+            continue
         here = _as_butterflies if r & (r - 1) == 0 else _as_sums
-        x = here(_reshaped(x, shape), scale if last else 1.0)
+        x = here(x, factor)
         if not last:
             x = _times(x, _between(x, r))
         elif after is not None:
             x = _times(x, _reshaped(after, (1, *x[0].shape[1:])))
         if here is _as_butterflies:
-            x = _both_by_one_kernel(x, last)
+            x = _by_one_kernel(x, 1, last)
         elif not last:
             x = _in_memory(x)
         span *= r
     return _reshaped(x, (count, n, inner))
+
+
+def _block(width: int, m: int, beside: int) -> tuple[int, int] | None:
+    """How many of (m, beside) numbers are worked on at a time, about ``width``; None if they would be few."""
+    if width < _WIDEST:
+        return None
+    if beside > width:
+        w, wm = next(w for w in range(width, 0, -1) if beside % w == 0), 1
+    else:
+        w, wm = beside, gcd(m, 1 << (width // beside).bit_length() - 1)
+    return (wm, w) if wm * w >= _WIDEST else None
+
+
+def _in_blocks(x: Pair, radices: list[int], block: tuple[int, int], scale: float) -> Pair:
+    """From (count, r, m, beside) to (count, m, r, beside), in memory: by one kernel, of two radices of powers of two.
+
+    Args:
+      x: both parts.
+      radices: the two, whose product is r.
+      block: how many of (m, beside) numbers are worked on at a time, each with all of r.
+      scale: a factor.
+    """
+    kind = type(x[0])
+    count, r, m, beside = x[0].shape
+    wm, w = block
+    lead = (count, m // wm, beside // w)
+    parts = _reshaped(x, (count, r, lead[1], wm, lead[2], w))
+    x = parts[0].permute(0, 2, 4, 1, 3, 5), parts[1].permute(0, 2, 4, 1, 3, 5)
+    first, second = radices
+    # of (first, second, wm, 1, w) the first, to (second, wm, 2, 2, …, 1, w), times the roots between
+    x = _butterflies(_reshaped(x, (*lead, first, second, wm, 1, w)), 5)
+    bits = x[0].shape[5:-2]
+    tables = _reshaped(twiddles(kind, first, second, x[0].dtype, x[0].device), (*bits, second))
+    a, b = (t.permute(len(bits), *range(len(bits))).reshape((1, 1, 1, second, 1, *bits, 1, 1)) for t in tables)
+    x = _by_one_kernel(_times(x, (a, b)), len(lead), False)
+    # of (second, wm, first, w) the second, to (wm, 2, 2, …, first, w), times the roots between this kernel and others
+    x = _scaled(_butterflies(_reshaped(x, (*lead, second, wm, first, w)), 4), scale)
+    bits = x[0].shape[4:-2]
+    if m > 1:
+        roots = twiddles(kind, m, r, x[0].dtype, x[0].device)
+        x = _times(x, _reshaped(roots, (1, lead[1], 1, wm, *bits, first, 1)))
+    at = len(x[0].shape)
+    order = (0, 1, *range(3, at - 1), 2, at - 1)
+    return _reshaped(_by_one_kernel(x, len(lead), True, order), (count, m, r, beside))
+
+
+def _butterflies(x: Pair, to: int) -> Pair:
+    """Of tensors of shape (count, sets, blocks, r, ...) the transforms along r, which come before other axes."""
+    kind = type(x[0])
+    re, im = butterfly((x[0].lazydata, x[1].lazydata), 3, to)
+    return kind._wrap(re), kind._wrap(im)
 
 
 def _between(x: Pair, r: int) -> Pair:
@@ -152,7 +246,7 @@ def _between(x: Pair, r: int) -> Pair:
 def _as_butterflies(x: Pair, scale: float) -> Pair:
     """From (count, r, m, beside) to (count, m, 2, 2, …, beside): transforms of r numbers, a power of two."""
     kind = type(x[0])
-    re, im = butterfly((x[0].lazydata, x[1].lazydata))
+    re, im = butterfly((x[0].lazydata, x[1].lazydata), 1, 2)
     return _scaled((kind._wrap(re), kind._wrap(im)), scale)
 
 
@@ -171,22 +265,26 @@ def _scaled(x: Pair, scale: float) -> Pair:
     return x if scale == 1.0 else (x[0] * scale, x[1] * scale)
 
 
-def _both_by_one_kernel(x: Pair, last: bool) -> Pair:
+def _by_one_kernel(x: Pair, lead: int, last: bool, order: Sequence[int] | None = None) -> Pair:
     """Both parts, which have most in common, written by one kernel: row by row for the next pass, or one after another.
 
     Args:
-      x: parts of shape (count, ...).
-      last: whether they are the result, of which each part is a tensor.
+      x: the parts.
+      lead: how many axes count the rows.
+      last: whether no other pass follows in the kernel: each part is a tensor, in memory.
+      order: of the axes of such a tensor, those of the parts.
     """
-    kind, count = type(x[0]), len(x[0].shape)
-    both = stacked((x[0].lazydata, x[1].lazydata))
+    kind, axes = type(x[0]), len(x[0].shape)
+    both = stacked((x[0].lazydata, x[1].lazydata), lead)
+    place, shape = lead, x[0].shape
     if last:
-        both = both.permute((1, 0, *range(2, count + 1))).contiguous()
+        order = range(axes) if order is None else order
+        both = both.permute((lead, *(axis + (axis >= lead) for axis in order))).contiguous()
+        place, shape = 0, both.shape[1:]
     else:
         both = both.intermediate()
     whole = [(0, dim) for dim in both.shape]
-    place = int(not last)
-    a, b = (both.shrink([*whole[:place], (n, n + 1), *whole[place + 1 :]]).reshape(x[n].shape) for n in (0, 1))
+    a, b = (both.shrink([*whole[:place], (n, n + 1), *whole[place + 1 :]]).reshape(shape) for n in (0, 1))
     return kind._wrap(a), kind._wrap(b)
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .call import Call
     from .outside import Observer
 
+    _Pair = tuple[type[Tensor], list[tuple[int, ShapeTracker, LazyBuffer]]]
+
 
 def whole_of(home: Memory) -> Memory:
     """The memory that one is a part of, taken in another dtype; itself if it is none."""
@@ -109,6 +111,8 @@ class Outcome:
       outputs: the memory of results that each call makes anew: made by the call, and nobody else holds it.
       tensors: the tensors in the result, by number.
       only: of a result that is one tensor, and new: which output it is, and how it is seen.
+      pair: of a result that is one complex tensor, and new: its class, and of each part which output it is in, how that
+        is shaped, and how the part was seen.
       simple: whether results are made without a look at the arguments of a call.
     """
 
@@ -131,8 +135,8 @@ class Outcome:
         self._shared = self._sharing(found, call, seen, alike)
         # a result that is one tensor of its own, seen as it lies in memory: which output it is, and how
         self._whole: dict[int, tuple[int, ShapeTracker, tuple[str, int]]] = {}
-        # one that is a view of such memory: which output it is, how that is shaped, and how it is seen
-        self._views: dict[int, tuple[int, ShapeTracker, ShapeTracker, tuple[str, int]]] = {}
+        # one that is a view of such memory: which output it is, how that is shaped, and the view
+        self._views: dict[int, tuple[int, ShapeTracker, LazyBuffer]] = {}
         for number, lazy in self.tensors.items():
             place = self._places[number] - len(self._inputs)
             if place < 0 or number in self._shared or number in self._given:
@@ -140,9 +144,26 @@ class Outcome:
             if lazy.st.numeric and lazy.st.contiguous and lazy.st.size == lazy.base.st.size:
                 self._whole[number] = place, lazy.st, lazy.origin
             elif lazy.st.numeric and lazy.base.st.numeric:
-                self._views[number] = place, lazy.base.st, lazy.st, lazy.origin
+                self._views[number] = place, lazy.base.st, lazy
         self.only = None if id(result) in self._parts else self._whole.get(id(result))
+        self.pair = self._pair(result)
         self.simple = len(self._whole) + len(self._views) == len(self.tensors)
+
+    def _pair(self, result: Any) -> _Pair | None:
+        """How to make a result that is one complex tensor of new memory; None if it is another."""
+        numbers = [id(part) for part in result._floats()] if isinstance(result, Tensor) else []
+        if len(numbers) != 2 or any(n in self._parts for n in numbers):
+            return None
+        made = []
+        for n in numbers:
+            if n in self._whole:
+                place, st, _ = self._whole[n]
+                made.append((place, st, self.tensors[n]))
+            elif n in self._views:
+                made.append(self._views[n])
+            else:
+                return None
+        return type(result), made
 
     def _place(self, lazy: LazyBuffer) -> int:
         """Which of the replaced buffers a result is in, by number; -1 if none."""
@@ -232,8 +253,8 @@ class _Renewal:
             return Tensor._wrap(LazyBuffer.in_storage(self._storage(place, number), st, origin))
         view = self._of._views.get(number)
         if view is not None:
-            place, base, st, origin = view
-            return Tensor._wrap(LazyBuffer.in_storage(self._storage(place, number), base, origin).seen(st))
+            place, base, lazy = view
+            return Tensor._wrap(lazy.in_new_storage(self._storage(place, number), base))
         made = self._made.get(number)
         if made is None:
             made = self._made[number] = self._renewed(tensor)

@@ -77,7 +77,8 @@ class Record:
         self.streams, self.origin = made.streams, made.origin
         self.fresh = [(Device[s.device].allocator, s.device, s.size, s.dtype) for s in outputs]
         self.executed = Steps(made.items, made.ended, [*self.inputs, *map(buffer_of, outputs)], call.values)
-        self.memory, self.alone, self.only = self.executed.memory, self.executed.alone, self.outcome.only
+        self.memory, self.alone = self.executed.memory, self.executed.alone
+        self.only, self.pair = self.outcome.only, self.outcome.pair
         # what few records have to do in each replay: that nothing of it is to be done is seen at one glance
         # what the function would find changed outside, in words; nothing if it would use what the record uses
         self.changed = self._changed if self.grads.fixed else self.outside.changed
@@ -231,10 +232,14 @@ class Record:
             self._resize(values)
         if self.leaves:
             self.grads.leave()
-        if self.only is None:
-            return self.outcome.renewed(call, storages, values)
-        place, st, origin = self.only
-        return Tensor._wrap(LazyBuffer.in_storage(storages[place], st, origin))
+        if self.only is not None:
+            place, st, origin = self.only
+            return Tensor._wrap(LazyBuffer.in_storage(storages[place], st, origin))
+        if self.pair is not None:
+            kind, parts = self.pair
+            re, im = [Tensor._wrap(lazy.in_new_storage(storages[place], st)) for place, st, lazy in parts]
+            return kind._composed(re, im)
+        return self.outcome.renewed(call, storages, values)
 
     def _prepare(self, values: dict[Variable, int]) -> None:
         """Looks whether the values of variables lead out of memory, and prepares memory to be overwritten."""

@@ -227,6 +227,29 @@ class LazyBuffer:
         self._storage, self.readers = storage, storage.readers
         return self
 
+    def in_new_storage(self, storage: Storage, st: ShapeTracker) -> LazyBuffer:
+        """This view of other memory, which no node shows yet: a quick way to what :meth:`seen` makes of it.
+
+        Args:
+          storage: the memory, of the same dtype and on the same device.
+          st: how the base of this view is shaped, of numbers and row-major.
+        """
+        base = LazyBuffer.in_storage(storage, st, self.origin)
+        if self.op is not _VIEW:
+            return base
+        view = object.__new__(LazyBuffer)
+        view.op, view.device, view.dtype, view.st = _VIEW, self.device, self.dtype, self.st
+        view.srcs, view.arg, view.shape, view.origin = (base,), None, self.shape, self.origin
+        view.shared = view.ended = False
+        view.stale = view._storage = view.holders = None
+        view.label = self.label
+        view._key = key = (id(self.label), id(base))
+        with graph_lock:
+            _node_table[key] = ref(view)
+            if len(_node_table) > _nodes.limit:
+                _nodes.sweep()
+        return view
+
     @staticmethod
     def custom(
         fxn: Callable[..., object], srcs: Sequence[LazyBuffer], shape: Sequence[sint], dtype: DType, device: str
