@@ -20,7 +20,7 @@ def complex_class(cls: type[Any]) -> type[Any]:
         from .kind import class_beside
 
         found = cls._complex = class_beside(cls)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _instead(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
