@@ -21,6 +21,7 @@ from ..planner import UNEVEN, UNROLL_MAX, Planner, busiest, masked, most_even, p
 from .conversions import gains, row_conversions
 from .elementwise import elementwise_tile
 from .interleaved import read_in_place
+from .kept_results import kept_results
 from .lane_choice import LaneChoice
 from .lane_tiles import lane_tile
 from .matrix_tiles import TilePlanner
@@ -292,6 +293,7 @@ class CPUPlanner(Planner):
         self.do_all(prefetches_indirect(self.nest, self.target))
         self.do_all(streams(self.nest, self.target))
         self.do_all(row_conversions(self.nest, self.target))
+        self.do_fitting(kept_results(self.nest))
         return self.actions
 
 
