@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tg_codegen.ir.uop import UOp
+from tg_codegen.ir.uop import UOp, UOps
 from tg_lazy import Ops
 
 _NUMPY: dict[Any, Callable[..., Any]] = {
@@ -37,9 +37,21 @@ _NUMPY: dict[Any, Callable[..., Any]] = {
 
 def _multiply_add(a: Any, b: Any, c: Any) -> Any:
     """One rounding, but for one result in millions: in a wider float."""
-    wide = np.float64 if a.dtype == np.float32 else np.longdouble
-    return (a.astype(wide) * b + c).astype(a.dtype)
+    if a.dtype == np.float32:
+        return (a.astype(np.float64) * b + c).astype(a.dtype)
+    wide = np.longdouble
+    product = a * b
+    x, y = (large - (large - v) for v, large in ((a, a * _SPLIT), (b, b * _SPLIT)))
+    x_rest, y_rest = a - x, b - y
+    lost = ((x * y - product) + x * y_rest + x_rest * y) + x_rest * y_rest
+    total = product.astype(wide) + c
+    back = total - product
+    lost_too = (product - (total - back)) + (c - back)
+    return (total + np.where(np.isfinite(lost), lost_too + lost, 0.0)).astype(a.dtype)
 
+
+_SPLIT = 2.0**27 + 1
+"""Times a double, less what it is more than that: the upper half of its bits (T. Dekker, 1971)."""
 
 OnArrays = Callable[..., Any]
 
@@ -49,17 +61,23 @@ def on_arrays() -> OnArrays:
     return _on_arrays
 
 
-def _on_arrays(root: UOp, known: dict[UOp, Any], fused: bool = True) -> Any:
+def _on_arrays(root: UOp, known: dict[UOp, Any], fused: bool = True, branches: bool = False) -> Any:
     """A node without memory or loops, evaluated by numpy for arrays of operands.
 
     Args:
       known: arrays that stand for nodes.
       fused: whether MULACC rounds once.
+      branches: whether every IF runs, as where lanes beside an element ask for it; else each where its condition holds.
     """
     done = dict(known)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # underflow is the caller's to choose
         for u in root.toposort():
-            if u in done or not (u.is_const or isinstance(u.op, Ops)):
+            if u in done or not (u.is_const or isinstance(u.op, Ops) or u.op is UOps.READ):
+                continue
+            if u.op is UOps.READ:
+                register, branch = u.src
+                value = next(done[e.src[1]] for e in branch.src[1:] if e.src[0] is register)
+                done[u] = value if branches else np.where(done[branch.src[0]], value, done[register.src[0]])
                 continue
             operands = [done[s] for s in u.src]
             wanted = np.dtype(u.dtype.name)

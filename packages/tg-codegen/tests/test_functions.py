@@ -1,7 +1,8 @@
 """The functions as arithmetic: within 2.5 units in the last place of the exact value, with C's special values.
 
-The arithmetic is executed by numpy, with multiplications and additions fused and not, and compared with numpy's long
-doubles, which have eleven bits more than float64. ``tools.accuracy`` measures more densely, on devices.
+The arithmetic is executed by numpy, with multiplications and additions fused and not, branches taken where a lane asks
+for them and everywhere, and compared with numpy's long doubles, which have eleven bits more than float64.
+``tools.accuracy`` measures more densely, on devices.
 """
 
 from __future__ import annotations
@@ -13,17 +14,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tg_codegen import compile_ast, interpret
 from tg_codegen.ir.bounds import Bounds
+from tg_codegen.ir.scalar import evaluate
 from tg_codegen.ir.uop import UOp, UOps, const
 from tg_codegen.machine.renderer import Renderer
 from tg_codegen.machine.target import Target
+from tg_codegen.render.llvm import LLVMRenderer
 from tg_codegen.rewrite.engine import graph_rewrite
 from tg_codegen.rewrite.rules import simplify
 from tg_codegen.rewrite.rules.decompose import decompose
-from tg_codegen.rewrite.rules.number import FP32, Number, double
+from tg_codegen.rewrite.rules.number import FP32, Number, any_lane, double
 from tg_dtype import DType, dtypes
-from tg_lazy import TRANSCENDENTAL, Ops
+from tg_lazy import TRANSCENDENTAL, BufferArg, Ops
+from tg_lazy import ast as A
+from tg_shape import ShapeTracker
 
+ST = ShapeTracker.from_shape
 Array = Any
 Long = np.longdouble
 BOUND = 2.5
@@ -41,8 +48,8 @@ class Plain(Renderer):
 
     name = "PLAIN"
 
-    def __init__(self, doubles: bool = True, shifts: bool = True) -> None:
-        super().__init__(Target())
+    def __init__(self, doubles: bool = True, shifts: bool = True, fused: bool = True) -> None:
+        super().__init__(Target(fused_multiply_add=fused))
         self.doubles, self.shifts = doubles, shifts  # type: ignore[misc]
 
     def render(self, name: str, uops: Any) -> str:
@@ -150,9 +157,12 @@ def test_function(op: Ops, dtype: DType, on_arrays: Callable[..., Array]) -> Non
     x, data = operand(dtype), arguments(dtype)
     with np.errstate(all="ignore"):
         exact = EXACT[op](data.astype(Long))
-    made = arithmetic(x.alu(op), Plain())
+    made = arithmetic(x.alu(op), Plain(fused=False))  # which a compiler may fuse all the same
     for fused in (True, False):
         check(op.name, on_arrays(made, {x: data}, fused), exact, BOUND, data)
+    made = arithmetic(x.alu(op), Plain())
+    for branches in (False, True):
+        check(op.name, on_arrays(made, {x: data}, True, branches), exact, BOUND, data)
 
 
 @pytest.mark.parametrize("op", EXACT, ids=lambda op: op.name.lower())
@@ -217,20 +227,83 @@ def test_no_step_underflows_on_the_way_to_zero_or_a_normal_result(
         found = EXACT[op](data.astype(Long)).astype(real)
     data = data[(found == 0) | (np.abs(found) >= tiny) | np.isnan(found)]
     x = operand(dtype)
-    for renderer in (Plain(), Plain(doubles=False, shifts=False)) if dtype is dtypes.float32 else (Plain(),):
+    renderers = [Plain(), Plain(fused=False)]
+    if dtype is dtypes.float32:
+        renderers.append(Plain(doubles=False, shifts=False, fused=False))
+    for renderer in renderers:
         made = arithmetic(x.alu(op), renderer)
         with np.errstate(all="ignore", under="raise"):
-            for fused in (True, False):
-                on_arrays(made, {x: data}, fused)
+            on_arrays(made, {x: data}, True)
+            if renderer.target.fused_multiply_add:
+                on_arrays(made, {x: data}, True, True)
+            else:
+                on_arrays(made, {x: data}, False)
 
 
-LENGTHS = {Ops.EXP: 25, Ops.EXP2: 22, Ops.LOG: 29, Ops.TANH: 33, Ops.ERF: 33, Ops.SIN: 85, Ops.COS: 85}
+LENGTHS = {Ops.EXP: 25, Ops.EXP2: 22, Ops.LOG: 29, Ops.TANH: 33, Ops.ERF: 33, Ops.SIN: 29, Ops.COS: 29}
 
 
 @pytest.mark.parametrize("op", LENGTHS, ids=lambda op: op.name.lower())
 def test_functions_are_short(op: Ops) -> None:
+    """Of what runs where no branch is taken."""
     made = arithmetic(operand(dtypes.float32).alu(op), Plain())
-    assert len([u for u in made.toposort() if isinstance(u.op, Ops) and u.op is not Ops.BITCAST]) <= LENGTHS[op]
+    found: set[UOp] = set()
+    left = [made]
+    while left:
+        u = left.pop()
+        if u not in found:
+            found.add(u)
+            left += (u.src[0].src[0], u.src[1].src[0]) if u.op is UOps.READ else u.src
+    assert len([u for u in found if isinstance(u.op, Ops) and u.op is not Ops.BITCAST]) <= LENGTHS[op]
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 4, 7, 16])
+def test_any_lane_that_asks_for_a_branch_has_it(lanes: int) -> None:
+    """Also where it is the only one, and none where no lane does."""
+    dtype = dtypes.int32.vec(lanes) if lanes > 1 else dtypes.int32
+    given = UOp(UOps.LOAD, dtype, operand(dtypes.int32).src)
+    asked = any_lane(Number(given) > 5).uop
+    assert asked.dtype is dtypes.bool
+    for chosen in range(-1, lanes):
+        values = tuple(9 if lane == chosen else 5 for lane in range(lanes))
+        known: dict[UOp, tuple[Any, ...]] = {given: values}
+        for u in asked.toposort():
+            if u not in known and (u.is_const or u.op is UOps.GEP or isinstance(u.op, Ops)):
+                taken = [known[s] for s in u.src]
+                known[u] = (
+                    (u.arg,) * lanes if u.is_const
+                    else tuple(taken[0][lane] for lane in u.arg) if u.op is UOps.GEP
+                    else tuple(evaluate(u, *row) for row in zip(*taken, strict=True))
+                )  # fmt: skip
+        assert known[asked] == (chosen >= 0,)
+
+
+def test_rarely_keeps_what_its_lanes_ask_for() -> None:
+    """Vectors of small numbers, of large ones, and with a single one of those, at every place."""
+    random, lanes, n = np.random.default_rng(), 8, 8 * 24
+    rows: Array = random.uniform(-900, 900, (n // lanes, lanes)).astype(np.float32)
+    for row in range(16):
+        rows[row, random.integers(lanes, size=1 + row // 12)] = np.exp2(random.uniform(17, 127))
+    rows[16] = np.exp2(random.uniform(17, 127, lanes))
+    rows[17, random.integers(lanes)] = np.inf
+    target = Target(vector_bytes=4 * lanes, registers=16)
+    for op in (Ops.SIN, Ops.COS, Ops.TAN):
+        store = A.store(0, ST((n,)), A.alu(op, A.load(1, dtypes.float32, ST((n,)))))
+        spec = compile_ast(A.sink((store,), (BufferArg(dtypes.float32, n),) * 2), LLVMRenderer(target))
+        assert any(u.op is UOps.IF for u in spec.uops) and any(u.dtype is dtypes.float32.vec(lanes) for u in spec.uops)
+        out: Array = np.zeros(n, np.float32)
+        interpret(spec.uops, [memoryview(out).cast("B"), memoryview(rows).cast("B")], {}, fused=True)
+        with np.errstate(invalid="ignore"):
+            check(op.name, out, EXACT[op](rows.ravel().astype(Long)), BOUND, rows.ravel())
+
+
+def test_no_branch_where_work_items_or_rounded_products_are_the_machine() -> None:
+    """Work-items of a warp wait for each other anyway, and parts of pi/2 need products that are rounded late."""
+    x = operand(dtypes.float32)
+    for target in (Target(kind="gpu"), Target(fused_multiply_add=False)):
+        renderer = Plain()
+        renderer.target = target
+        assert all(u.op is not UOps.IF for u in arithmetic(x.alu(Ops.SIN), renderer).toposort())
 
 
 def test_vectors_are_served_too() -> None:

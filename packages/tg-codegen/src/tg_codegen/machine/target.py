@@ -111,6 +111,15 @@ class Target:
         return not self.grid
 
     @property
+    def skips(self) -> bool:
+        """Whether a branch skips what no lane of a vector needs; work-items are lanes that run side by side anyway.
+
+        >>> Target(kind="gpu").skips
+        False
+        """
+        return not self.grid
+
+    @property
     def walks_memory(self) -> bool:
         """Whether a thread walks memory by itself: the order of its loops, and walks that overlap, then decide.
 

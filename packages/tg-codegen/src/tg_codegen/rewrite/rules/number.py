@@ -1,7 +1,7 @@
 """What :mod:`tg_codegen.rewrite.rules.transcendental` writes its functions with: numbers with operators, and formats.
 
 None of it relies on a product and a sum being rounded apart, or together: a compiler may contract them. What must be
-exact has factors with so few bits that their product is exact either way.
+exact has factors with so few bits that their product is exact either way, or is a MULACC where the format ``widens``.
 """
 
 from __future__ import annotations
@@ -146,6 +146,8 @@ class Format:
         reorder sums takes both away.
       doubles: whether there is float64.
       converts_words: whether integers of 64 bits become float64 in vectors.
+      widens: whether a function of float32 may branch to what uses float64 for more than a step or two: vectors have
+        it, and MULACC of floats is rounded once.
     """
 
     dtype: DType
@@ -157,6 +159,7 @@ class Format:
     shifts: bool = True
     doubles: bool = True
     converts_words: bool = True
+    widens: bool = False
 
     @property
     def single(self) -> bool:
@@ -205,12 +208,14 @@ FP64 = Format(dtypes.float64, dtypes.int64, dtypes.uint64, 52, 1023)
 
 def format_for(dtype: DType, renderer: Renderer) -> Format:
     """The format of float32 or float64 on a renderer's machine."""
+    target, doubles = renderer.target, renderer.supports_dtype(dtypes.float64)
     return replace(
         FP32 if dtype is dtypes.float32 else FP64,
-        scales=renderer.scales and renderer.target.scales,
+        scales=renderer.scales and target.scales,
         shifts=renderer.shifts,
-        doubles=renderer.supports_dtype(dtypes.float64),
-        converts_words=renderer.target.converts_words,
+        doubles=doubles,
+        converts_words=target.converts_words,
+        widens=doubles and renderer.shifts and target.fused_multiply_add and target.skips,
     )
 
 
@@ -224,6 +229,36 @@ def double(x: Number, f: Format) -> Number:
     high = (x >> 32).cast(dtypes.int32).cast(dtypes.float64)
     low = (x.cast(dtypes.uint32) ^ (1 << 31)).bitcast(dtypes.int32).cast(dtypes.float64)  # less 2**31: it has a sign
     return high.fma(2.0**32, low + 2.0**31)
+
+
+def any_lane(condition: Number) -> Number:
+    """Whether a condition holds in some lane.
+
+    All lanes are joined with those half a vector, a quarter, … further on, until each has been joined with all others:
+    a form by which LLVM knows a reduction, for which machines have an instruction or two.
+    """
+    joined, count = condition.uop, condition.uop.dtype.count
+    for bit in reversed(range((count - 1).bit_length())):
+        joined = joined.alu(Ops.OR, joined.gep(*((lane + (1 << bit)) % count for lane in range(count))))
+    return Number(joined if count == 1 else joined.gep(0))
+
+
+_FIRST_REGISTER = 1 << 20
+"""The numbers of registers from which on :func:`rarely` takes them: more than emitters and pipelining need."""
+
+
+def rarely(condition: Number, rare: Sequence[Number], usual: Sequence[Number]) -> list[Number]:
+    """``rare`` if the condition holds in some lane, else ``usual``: what is costly and seldom needed is skipped.
+
+    A lane in which the condition does not hold has the one or the other, as its neighbours ask for: both are right
+    there. All are functions of the same operands, which ``usual`` tells apart: two calls with equal values in it have
+    equal conditions and ``rare`` values, too, and the same registers.
+    """
+    assert not any(x.uop.is_const for x in usual), "a constant tells no operands apart"
+    registers = [UOp(UOps.ACC, x.uop.dtype, (x.uop,), _FIRST_REGISTER + k) for k, x in enumerate(usual)]
+    assigned = [UOp(UOps.ASSIGN, dtypes.void, (r, x.uop)) for r, x in zip(registers, rare, strict=True)]
+    branch = UOp(UOps.IF, dtypes.void, (any_lane(condition).uop, *assigned))
+    return [Number(UOp(UOps.READ, r.dtype, (r, branch))) for r in registers]
 
 
 def scale(x: Number, power: Number) -> Number:

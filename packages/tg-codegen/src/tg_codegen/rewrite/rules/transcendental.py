@@ -1,8 +1,9 @@
 """Functions out of arithmetic that every vector unit has, for fp32 and fp64; narrower floats go through fp32.
 
-All are branch-free, and none is further off than 2.5 units in the last place, whether MULACC is fused or not
-(``python -m tools.accuracy`` measures it; ``docs/accuracy.md`` is what it found). The polynomials are Remez's
-(``tools/minimax.py``). Subnormal arguments and results are right, and so are NaN, infinities and the sign of zero.
+None is further off than 2.5 units in the last place, whether MULACC is fused or not (``python -m tools.accuracy``
+measures it; ``docs/accuracy.md`` is what it found). None branches, but for what only very large arguments need
+(:func:`~tg_codegen.rewrite.rules.number.rarely`). The polynomials are Remez's (``tools/minimax.py``). Subnormal
+arguments and results are right, and so are NaN, infinities and the sign of zero.
 """
 
 from __future__ import annotations

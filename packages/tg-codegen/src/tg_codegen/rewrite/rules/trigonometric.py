@@ -2,17 +2,20 @@
 
 Arguments of any size are reduced by Payne and Hanek's method: the mantissa is multiplied by just those bits of 2/pi
 that matter (M. Payne, R. Hanek, "Radian reduction for trigonometric functions", SIGNUM Newsletter 18, 1983).
+A float32 is multiplied by them as a float64 where that is a vector's lane and products with sums are rounded once, else
+as an integer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from math import inf, ldexp, nan
 
 from tg_dtype import dtypes
 from tg_lazy import Ops
 
-from .number import Format, Number, double, parts
+from .number import Format, Number, double, parts, rarely
 
 _HALF_PI, _HALF_PI_REST = 1.5707963267948966, 6.123233995736766e-17
 # (sin(r) - r) / r**3 and (cos(r) - 1 + r**2 / 2) / r**4 in r**2
@@ -71,6 +74,49 @@ def two_over_pi(words: int) -> tuple[int, ...]:
     quarter_pi = 4 * arctan_inverse(5) - arctan_inverse(239)  # J. Machin, 1706
     value = (one << bits) // (2 * quarter_pi)
     return tuple((value >> (bits - 32 * (k + 1))) & 0xFFFFFFFF for k in range(words))
+
+
+def _pieces(starts: Sequence[int], significant: int) -> tuple[tuple[float, float], ...]:
+    """2/pi less what adds multiples of 4 to its products with floats of ``significant`` bits.
+
+    Args:
+      starts: for floats of at least which power of 2.
+
+    Returns:
+      for each start the sum of a double and of a smaller one.
+    """
+    words = two_over_pi(8)
+    fixed = 32 * len(words)
+    value = sum(word << (fixed - 32 * (k + 1)) for k, word in enumerate(words))
+    found: list[tuple[float, float]] = []
+    for start in starts:
+        unit = fixed + 2 - (start - significant + 1)  # the weight of 4, divided by that of a float's last bit
+        kept = (value + (1 << (unit - 1))) % (1 << unit) - (1 << (unit - 1)) if unit < fixed else value
+        high = float(kept)
+        found.append((ldexp(high, -fixed), ldexp(float(kept - int(high)), -fixed)))
+    return tuple(found)
+
+
+def _three_parts(bits: int) -> tuple[float, float, float]:
+    """pi/2 as the sum of three float32, of which the second has so many bits."""
+    head, left = parts(_HALF_PI, _HALF_PI_REST, 24)
+    middle, left = parts(left, 0.0, bits)
+    return head, middle, parts(left, 0.0, 24)[0]
+
+
+_STARTS = (50, 76, 102)
+"""Exponents of 2 from which on other bits of 2/pi matter: products with them are less than 2**51."""
+_PIECES = _pieces((0, *_STARTS), 24)
+_FROM = tuple(2.0**start for start in _STARTS)
+_WHOLE, _WHOLE_SINGLE = 1.5 * 2.0**52, 1.5 * 2.0**23
+"""A double, and a float32, so large that it has bits for whole numbers only."""
+_NEAR = (2.0**16, 2.0**10)
+"""Up to which float32 three parts of pi/2 do: without and with what rounding takes away.
+
+Their products with 2/pi, which are rounded, are less than 2**-8 off; below the second there are less than 2**10 right
+angles.
+"""
+_PARTS = _three_parts(24), _three_parts(14)
 
 
 def _window(start: Number, table: tuple[int, ...], count: int) -> list[Number]:
@@ -142,12 +188,62 @@ def _scaled(part: Number, below: Number | None, f: Format) -> tuple[Number, Numb
     return product, error + head.fma(low, (value - head).fma(whole, lost * whole))
 
 
+def _near_right_angles(size: Number, exact: bool) -> tuple[Number, Number, Number]:
+    """What :func:`_right_angles` gives, of float32 up to ``_NEAR[exact]``.
+
+    By parts of pi/2: W. Cody, W. Waite, "Software manual for the elementary functions", 1980. The first difference is
+    exact, as its product is not rounded and it is a multiple of 2**-23 less than 2. If ``exact``, the second product is
+    so as well: its factors have 24 bits together.
+    """
+    counted = size.fma(1 / _HALF_PI, _WHOLE_SINGLE)  # the last bits count right angles
+    back = -(counted - _WHOLE_SINGLE)
+    head, middle, tail = _PARTS[exact]
+    above = back.fma(head, size)
+    angles = counted.bitcast(dtypes.uint32) << 30
+    if not exact:
+        return back.fma(tail, back.fma(middle, above)), size.like(0.0), angles
+    product = back * middle
+    left = above + product
+    lost = back.fma(tail, (above - left) + product)
+    first = left + lost
+    return first, (left - first) + lost, angles
+
+
+def _far_right_angles(size: Number) -> tuple[Number, Number, Number]:
+    """What :func:`_right_angles` gives, of a float64 that was a float32, by two pieces of 2/pi.
+
+    Products are not rounded before they are added, and the second one is 2**-2 at most.
+    """
+    (high, low), *others = ((size.like(high), size.like(low)) for high, low in _PIECES)
+    for least, piece in zip(_FROM, others, strict=True):
+        below = size < least
+        high, low = below.where(high, piece[0]), below.where(low, piece[1])
+    counted = size.fma(high, _WHOLE)  # the last bits count right angles
+    part = size.fma(low, size.fma(high, -(counted - _WHOLE))) * _HALF_PI
+    first = part.cast(dtypes.float32)
+    rest = (part - first.cast(dtypes.float64)).cast(dtypes.float32)
+    return first, rest, counted.bitcast(dtypes.uint64).cast(dtypes.uint32) << 30
+
+
+def _branching_right_angles(size: Number, exact: bool) -> tuple[Number, Number, Number]:
+    """What :func:`_right_angles` gives of a float32; a branch skips what only large ones need."""
+    far, near = _far_right_angles(size.cast(dtypes.float64)), _near_right_angles(size, exact)
+    large = size > _NEAR[exact]
+    if not exact:
+        first, angles = rarely(large, far[::2], near[::2])
+        return first, near[1], angles
+    first, rest, angles = rarely(large, far, near)
+    return first, rest, angles
+
+
 def _right_angles(size: Number, f: Format, exact: bool) -> tuple[Number, Number, Number]:
     """|x| less the nearest multiple of pi/2, what rounding that took away (if it is asked for), and that multiple.
 
     Of the multiple the two highest bits of an unsigned integer hold what is left of a whole turn; the bits below mean
-    nothing.
+    nothing. Of infinity there is no multiple, and the difference is NaN.
     """
+    if f.single and f.widens:
+        return _branching_right_angles(size, exact)
     turns, below = _turns(size.bitcast(f.unsigned), f)
     bits = f.unsigned.bits
     angles = (turns >> (64 - bits)).cast(f.unsigned) + (1 << (bits - 3))
@@ -162,7 +258,8 @@ def _right_angles(size: Number, f: Format, exact: bool) -> tuple[Number, Number,
         first = f.leading(product + rest, 1) if exact else product + rest
         rest = rest - (first - product)
     near = size < _HALF_PI / 2
-    return near.where(size, first), near.where(size.like(0.0), rest), near.where(angles.like(0), angles)
+    first = near.where(size, (size < inf).where(first, nan))
+    return first, near.where(size.like(0.0), rest), near.where(angles.like(0), angles)
 
 
 def _odd(angles: Number) -> Number:
@@ -201,7 +298,7 @@ def sine(x: Number, f: Format, ahead: int) -> Number:
     flip = angles & (1 << (f.unsigned.bits - 1))
     if not ahead:
         flip = flip ^ f.sign(x)
-    return (size < inf).where(f.signed_as(found, flip), nan)
+    return f.signed_as(found, flip)
 
 
 def tan(x: Number, f: Format) -> Number:
@@ -211,7 +308,7 @@ def tan(x: Number, f: Format) -> Number:
     odd = _odd(angles)
     sin, cos = _sine(r, rest, f), _cosine(r, rest, f)
     found = odd.where(cos, sin) / odd.where(-sin, cos)
-    return (size < inf).where(f.signed_as(found, f.sign(x)), nan)
+    return f.signed_as(found, f.sign(x))
 
 
 def atan(x: Number, f: Format) -> Number:
