@@ -60,3 +60,8 @@ def test_the_class_does_what_the_tensor_does(name: str) -> None:
     if not (callable(want) or "object at" in str(want)):
         np.testing.assert_equal(got, want)
     np.testing.assert_equal(z.numpy(), left)
+
+
+def test_an_error_of_a_method_in_place_names_it() -> None:
+    with pytest.raises(ValueError, match=r"^Tensor\.mul_: "):
+        Tensor(Z).mul_(Tensor(np.stack([Z, W])))

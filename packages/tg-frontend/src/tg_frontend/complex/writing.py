@@ -69,6 +69,7 @@ def in_place(name: str, symbol: str) -> Any:
             write(part, new, symbol)
         return z
 
+    method.__name__ = symbol.removeprefix("Tensor.")  # of which errors speak
     return method
 
 
