@@ -278,6 +278,7 @@ def _order(sample: Sample, row: Row) -> int | None:
         """The derivatives by ``t`` of a weighted sum of the results, those of order 0, 1, …"""
         nonlocal rounded
         with Context(DEV="NUMPY"):
+            Tensor.manual_seed(0)  # factors of random projections keep their signs between the points
             parameter = Tensor(t, dtype="float64", requires_grad=True)
             moved = [Tensor(a) + parameter * Tensor(w) for a, w in zip(starts, ways, strict=True)]
             after = iter(moved)
