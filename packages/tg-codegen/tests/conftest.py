@@ -47,7 +47,8 @@ def _multiply_add(a: Any, b: Any, c: Any) -> Any:
     total = product.astype(wide) + c
     back = total - product
     lost_too = (product - (total - back)) + (c - back)
-    return (total + np.where(np.isfinite(lost), lost_too + lost, 0.0)).astype(a.dtype)
+    rest = np.where(np.isfinite(lost), lost_too + lost, 0.0)
+    return np.where(rest == 0, total, total + rest).astype(a.dtype)  # a sum with 0 has lost the sign of -0
 
 
 _SPLIT = 2.0**27 + 1
@@ -61,13 +62,12 @@ def on_arrays() -> OnArrays:
     return _on_arrays
 
 
-def _on_arrays(root: UOp, known: dict[UOp, Any], fused: bool = True, branches: bool = False) -> Any:
+def _on_arrays(root: UOp, known: dict[UOp, Any], fused: bool = True) -> Any:
     """A node without memory or loops, evaluated by numpy for arrays of operands.
 
     Args:
       known: arrays that stand for nodes.
       fused: whether MULACC rounds once.
-      branches: whether every IF runs, as where lanes beside an element ask for it; else each where its condition holds.
     """
     done = dict(known)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # underflow is the caller's to choose
@@ -77,7 +77,7 @@ def _on_arrays(root: UOp, known: dict[UOp, Any], fused: bool = True, branches: b
             if u.op is UOps.READ:
                 register, branch = u.src
                 value = next(done[e.src[1]] for e in branch.src[1:] if e.src[0] is register)
-                done[u] = value if branches else np.where(done[branch.src[0]], value, done[register.src[0]])
+                done[u] = np.where(done[branch.src[0]], value, done[register.src[0]])
                 continue
             operands = [done[s] for s in u.src]
             wanted = np.dtype(u.dtype.name)

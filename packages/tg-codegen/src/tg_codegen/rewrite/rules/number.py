@@ -248,15 +248,16 @@ _FIRST_REGISTER = 1 << 20
 
 
 def rarely(condition: Number, rare: Sequence[Number], usual: Sequence[Number]) -> list[Number]:
-    """``rare`` if the condition holds in some lane, else ``usual``: what is costly and seldom needed is skipped.
+    """``rare`` in lanes in which the condition holds, ``usual`` in others; nothing of ``rare`` is computed where it
+    holds in none: for what is costly and seldom needed.
 
-    A lane in which the condition does not hold has the one or the other, as its neighbours ask for: both are right
-    there. All are functions of the same operands, which ``usual`` tells apart: two calls with equal values in it have
-    equal conditions and ``rare`` values, too, and the same registers.
+    All are functions of the same operands, which ``usual`` tells apart: two calls with equal values in it have equal
+    conditions and ``rare`` values, too, and the same registers.
     """
     assert not any(x.uop.is_const for x in usual), "a constant tells no operands apart"
     registers = [UOp(UOps.ACC, x.uop.dtype, (x.uop,), _FIRST_REGISTER + k) for k, x in enumerate(usual)]
-    assigned = [UOp(UOps.ASSIGN, dtypes.void, (r, x.uop)) for r, x in zip(registers, rare, strict=True)]
+    chosen = [condition.where(x, y) for x, y in zip(rare, usual, strict=True)]
+    assigned = [UOp(UOps.ASSIGN, dtypes.void, (r, x.uop)) for r, x in zip(registers, chosen, strict=True)]
     branch = UOp(UOps.IF, dtypes.void, (any_lane(condition).uop, *assigned))
     return [Number(UOp(UOps.READ, r.dtype, (r, branch))) for r in registers]
 
