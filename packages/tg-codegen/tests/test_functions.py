@@ -290,7 +290,8 @@ def test_rarely_keeps_what_its_lanes_ask_for() -> None:
         assert any(u.op is UOps.IF for u in spec.uops) and any(u.dtype is dtypes.float32.vec(lanes) for u in spec.uops)
         out, alone = np.zeros(n, np.float32), np.zeros(n, np.float32)
         small = np.where(rows <= near, rows, np.float32(1.0))
-        for into, values in ((out, rows), (alone, small)):
+        runs: list[tuple[Array, Array]] = [(out, rows), (alone, small)]
+        for into, values in runs:
             interpret(spec.uops, [memoryview(into).cast("B"), memoryview(values).cast("B")], {}, fused=True)
         with np.errstate(invalid="ignore"):
             check(op.name, out, EXACT[op](rows.ravel().astype(Long)), BOUND, rows.ravel())
