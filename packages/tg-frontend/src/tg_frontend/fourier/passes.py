@@ -28,6 +28,7 @@ from math import gcd, prod
 from tg_dtype import dtypes
 from tg_lazy import Ops
 from tg_lazy.cost import limits_of
+from tg_runtime import Device
 
 from ..array.shapes import broadcast_shape
 from .butterflies import butterfly, stacked
@@ -150,6 +151,8 @@ def _in_passes(x: Pair, radices: list[int], scale: float, after: Pair | None = N
     """The transform along the second axis in passes, times ``scale``, and times numbers of the shape of a result."""
     count, n, inner = x[0].shape
     span, left = 1, n
+    if len(radices) > 1:  # the roots between passes are computed on the device
+        Device[x[0].device]  # whose limits are known once it is open
     nbytes, limit = 2 * x[0].dtype.itemsize, limits_of(x[0].device).row_bytes
     numbers = min(_BLOCK, limit // (_BLOCKS * nbytes))
     through_memory = after is None and n * inner * nbytes >= limit and numbers >= _WIDEST << _MOST_BITS

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..array import becoming, writing
 from ..array.array import A, Array
 from ..domains import NUMBERS
-from ..keywords import Beside, checked
+from ..keywords import Beside, checked, no_complex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +44,18 @@ def _is_complex(x: Any) -> bool:
     return type(x) in Beside.kinds and isinstance(x, Array)
 
 
+def _of_complex(z: Any, name: str) -> Any:
+    """The method of a complex tensor.
+
+    Raises:
+      TypeError: if there is none of the name, as of ``lshift_``, which is ``bitwise_left_shift_`` of tensors.
+    """
+    found = getattr(z, name, None)
+    if found is None:
+        raise no_complex(f"Tensor.{name}")
+    return found
+
+
 def in_place(function: Callable[Concatenate[A, P], Any]) -> Callable[Concatenate[A, P], A]:
     """A method that computes what ``function`` does and writes it to the memory of its tensor, which it returns."""
     compute = _named(function)
@@ -51,7 +63,7 @@ def in_place(function: Callable[Concatenate[A, P], Any]) -> Callable[Concatenate
 
     def method(x: Any, *args: Any, **kwargs: Any) -> Any:
         if _is_complex(x):
-            return getattr(x, name)(*args, **kwargs)
+            return _of_complex(x, name)(*args, **kwargs)
         given = (arg for arg in (*args, *kwargs.values())
                  if isinstance(arg, Array) and arg.dtype.kind == "float" and writing.brings(arg))  # fmt: skip
         kept, _ = writing.kept_for(x, next(given, None), always=True)
@@ -68,7 +80,7 @@ def view_in_place(function: Callable[Concatenate[A, P], A]) -> Callable[Concaten
 
     def method(x: Any, *args: Any, **kwargs: Any) -> Any:
         if _is_complex(x):
-            return getattr(x, name)(*args, **kwargs)
+            return _of_complex(x, name)(*args, **kwargs)
         return becoming.become(x, lambda whole: compute(whole, *args, **kwargs), f"Tensor.{name}")
 
     method.becomes_view = True  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ from tg_lazy import ANOMALY, DEBUG, LazyBuffer, schedule
 from tg_lazy.graph.lazybuffer import graph_lock
 from tg_lazy.scheduler.schedule import recognise
 
+from ..device.registry import Device
 from ..telemetry.counters import GlobalCounters, human
 from ..telemetry.profiler import PROFILE, span
 from .bound_schedule import bound_schedule
@@ -45,6 +46,9 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
       AnomalyError: if with ``ANOMALY``, a kernel wrote a NaN that an operation made. What it wrote stays, too.
     """
     with _realizing:
+        for output in outputs:
+            if not output.is_realized:
+                Device[output.device]  # open: schedules are made under its limits
         if current.into is not None or DEBUG.value or PROFILE.value or ANOMALY.value:
             _realize_observed(outputs)
             return
