@@ -40,12 +40,7 @@ def summed(steps: int) -> Tensor:
 
 
 def calls(work: Callable[[], Any]) -> int:
-    """Calls of functions of Python and of C: the fewest of three times, for now and then a table of all nodes that
-    there are in the process is swept."""
-    return min(counted(work) for _ in range(3))
-
-
-def counted(work: Callable[[], Any]) -> int:
+    """Calls of functions of Python and of C."""
     count = 0
 
     def tell(frame: object, event: str, arg: object) -> None:
@@ -64,5 +59,8 @@ def counted(work: Callable[[], Any]) -> int:
 def test_twice_as_many_steps_take_twice_as_many_calls(program: Callable[[int], Tensor]) -> None:
     with Context(DEV="NUMPY"):
         program(3).realize()
-        few, many = (calls(lambda n=n: program(n).realize()) for n in (97, 2 * 97))  # type: ignore[misc]
+        # of about as many steps the fewest: now and then a table of all nodes that there are in the process is swept
+        few, many = (
+            min(calls(lambda n=n: program(n).realize()) for n in range(steps, steps + 3))  # type: ignore[misc]
+            for steps in (97, 2 * 97))
     assert many < 2.4 * few, (few, many)
