@@ -84,12 +84,12 @@ def chain(x: LazyBuffer, length: int) -> LazyBuffer:
     return y
 
 
-def test_a_chain_of_40000_nodes(machine: Any) -> None:
-    y = chain(machine.buffer(np.ones(4, np.float32)), 40_000)
+def test_a_chain_of_100000_nodes(machine: Any) -> None:
+    y = chain(machine.buffer(np.ones(4, np.float32)), 100_000)
     start = time.process_time()
     items, _ = schedule([y])
-    assert time.process_time() - start < 4, "linear, and without recursion; less than a second is usual"
-    assert 76 <= len(items) <= 84
+    assert time.process_time() - start < 10, "linear, and without recursion; about 2 s are usual"
+    assert 190 <= len(items) <= 210
     assert len({item.ast for item in items[1:-1]}) == 1
 
 

@@ -1,5 +1,4 @@
-"""The devices of this package against the conformance class. A run of the whole suite draws, for each test of it, one
-of the four ways in which the CPU is asked beside the usual one: an older processor, clang, and either guard."""
+"""The devices of this package against the conformance class."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ class TestLLVM(DeviceConformance):
 
 
 class Sampled(DeviceConformance):
-    """Elementwise ops of a dtype of each kind; each class has a slow test of every dtype, of a name of its own."""
+    """Elementwise ops of a dtype of each kind, and of every dtype with ``-m slow``."""
 
     __test__ = False
 
@@ -44,23 +43,19 @@ class Sampled(DeviceConformance):
         self.dtypes = KINDS
         super().test_elementwise()
 
-    def elementwise_of_every_dtype(self) -> None:
+    @pytest.mark.slow
+    def test_elementwise_of_every_dtype(self) -> None:
         super().test_elementwise()
 
 
 @pytest.mark.skipif(bool(missing("CPU:LLVM")), reason=missing("CPU:LLVM") or "available")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the extensions are x86-64's")
-@pytest.mark.alike
 class TestOlderProcessor(Sampled):
     """Another level of the processor: TestLLVM has every dtype."""
 
     __test__ = True
     device = "CPU"
     dev = "CPU:LLVM:native,-avx,-avx2,-avx512f"
-
-    @pytest.mark.slow
-    def test_elementwise_of_every_dtype_without_avx(self) -> None:
-        self.elementwise_of_every_dtype()
 
 
 class Guarded(TestLLVM):
@@ -97,7 +92,6 @@ class TestNothingBeforeBuffers(Guarded):
 
 
 @pytest.mark.skipif(bool(missing("CPU:CLANG")), reason=missing("CPU:CLANG") or "available")
-@pytest.mark.alike
 class TestClang(Sampled):
     """Each kernel is a process of the compiler."""
 
@@ -109,10 +103,6 @@ class TestClang(Sampled):
         """Those of some dtypes: each kernel is a process of the compiler."""
         self.dtypes = (dtypes.bool, dtypes.int8, dtypes.uint32, dtypes.int64, dtypes.bfloat16, dtypes.float32)
         super().test_reductions()
-
-    @pytest.mark.slow
-    def test_elementwise_of_every_dtype_by_clang(self) -> None:
-        self.elementwise_of_every_dtype()
 
     @pytest.mark.slow
     def test_reductions_of_every_dtype(self) -> None:
