@@ -40,6 +40,7 @@ _REAL = ("bool", "int", "uint", "float")
 _KINDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys("fabs heaviside rint frexp".split(), ("float",)), "reciprocal": ("float", "complex"),
     **dict.fromkeys("less less_equal greater greater_equal maximum minimum fmax fmin sign".split(), _REAL),
+    **dict.fromkeys("ldexp logaddexp logaddexp2".split(), _REAL),  # of which PyTorch's take complex numbers, too
     "conjugate": ("int", "uint", "float", "complex"),
 }  # fmt: skip
 """Kinds of numbers for which a method does what numpy does; of integers numpy often gives floats, or the reverse."""
