@@ -2,8 +2,9 @@
 
     python -m bench.hardware [PROBE …]
 
-Each probe is a loop in LLVM IR, run on one thread. Cycles are told by a chain of additions of integers, each of which
-takes one; so a clock that changes meanwhile does not count. The numbers of the model, with their sources, are in
+Each probe is a loop in LLVM IR, run on one thread, or times kernels whose plans differ in one choice. Cycles are told
+by a chain of additions of integers, each of which takes one; so a clock that changes meanwhile does not count. The
+numbers of the model, with their sources, are in
 ``docs/machine-model.md``.
 """
 
@@ -12,12 +13,15 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from tg_codegen import Target
+from tg_codegen import Target, compile_ast
 from tg_dtype import dtypes
+from tg_lazy import LazyOp
+from tg_runtime import Device
 from tg_runtime.host.arch import CPUArch
 
 from .limits import (
@@ -34,6 +38,7 @@ from .limits import (
     fma_loop,
     read_loop,
 )
+from .search import empty, filled, kernels, runner
 
 CHAIN = 16
 """Dependent instructions of a round, where a latency is measured."""
@@ -43,6 +48,12 @@ SIDES = 8
 """Rows that are multiplied at a time, beside one by one."""
 SIDE = 4096
 """Elements of such a row."""
+MOST_FAR = 10
+"""Transposed matrices that are added up, at the most, until it is better to write elements far from each other."""
+FAR_SHAPE = (1021, 1531)
+"""Of each of them: nothing divides it, and they do not fit the second-level cache."""
+FAR_TURNS = 7
+"""Runs of such a kernel, of which the fastest counts."""
 ROW = 4096 + 64
 """Bytes from one row to the next, where columns are read: rows do not share a set of the cache."""
 
@@ -189,6 +200,24 @@ class Probes:
                         (f"store {self.vector} %a.next, ptr %out, align 4",))
             yield Measured(f"columns: {what}", self.cycles(loop, ROUNDS, self.lanes), "cycles an element", model)
 
+    def far(self) -> Iterator[Measured]:
+        """Sums of more and more transposed matrices: from how many on lanes run along what is read, not written."""
+        device = Device["CPU"]
+        renderer = device.renderer
+        assert renderer is not None
+
+        def takes(ast: LazyOp, weight: int) -> float:
+            costs = replace(renderer.target.cpu, far_store=weight)
+            spec = compile_ast(ast, renderer.with_target(replace(renderer.target, cpu=costs)))
+            run = runner(device, spec, filled(device, ast))
+            return min(run() for _ in range(FAR_TURNS))
+
+        for matrices in range(1, MOST_FAR):
+            (ast,) = kernels(sum((empty(*FAR_SHAPE).T for _ in range(matrices - 1)), empty(*FAR_SHAPE).T + 1))
+            if takes(ast, 0) < takes(ast, MOST_FAR * 2):
+                break
+        yield Measured("far", 2 * matrices - 1, "loads", self.target.cpu.far_store)
+
     def caches(self) -> Iterator[Measured]:
         """From one load to the next that needs it, in each cache and beyond: a walk through lines in no order."""
         line, target = self.target.line_bytes, self.target
@@ -277,8 +306,8 @@ class Probes:
 PROBES: dict[str, Callable[[Probes], Iterator[Measured]]] = {
     name: getattr(Probes, name)
     for name in (
-        "units", "latency", "pairs", "tiles", "division", "masks", "stores", "columns", "caches", "reads", "rows",
-        "prefetch", "threads")
+        "units", "latency", "pairs", "tiles", "division", "masks", "stores", "columns", "far", "caches", "reads",
+        "rows", "prefetch", "threads")
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -192,6 +193,30 @@ def test_walks_are_no_longer_than_the_cache_holds() -> None:
     for n, length in ((4096, 4), (2048, 8), (2044, 64)):
         spec = compile_ast(turned(n, n), LLVMRenderer(target))
         assert f"split(i1, {length}, LOOP)" in [str(action) for action in spec.actions]
+
+
+def sum_of_turned(count: int, n: int, m: int) -> LazyOp:
+    """A matrix of ``n`` rows that is the sum of others, each of which has ``m`` of them."""
+    loads = [A.load(slot, F32, ST((m, n)).permute((1, 0))) for slot in range(1, count + 1)]
+    total = reduce(lambda a, b: A.alu(Ops.ADD, a, b), loads)
+    return A.sink((A.store(0, ST((n, m)), total),), (BufferArg(F32, n * m),) * (count + 1))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6])
+def test_few_transposed_matrices_are_read_across_and_the_sum_is_written_along(count: int) -> None:
+    """Each of them is transposed in registers; the elements of the sum would be written one by one."""
+    n, m = random.Random(count).sample(range(300, 400), 2)
+    spec = compile_ast(sum_of_turned(count, n, m), LLVMRenderer(Target(vector_bytes=64, registers=32)))
+    assert spec.actions[0] == ("split(i1, 16, VECTOR)" if count <= 3 else "split(i0, 16, VECTOR)")
+    arrays = [normal(m, n) for _ in range(count)]
+    np.testing.assert_allclose(run(spec, *arrays).reshape(n, m), np.sum(arrays, 0).T, rtol=1e-5, atol=1e-5)
+
+
+def test_walks_across_several_operands_share_what_the_caches_hold() -> None:
+    target = Target(vector_bytes=64, registers=32, l2_bytes=1 << 20)
+    for count in (1, 2, 3):
+        spec = compile_ast(sum_of_turned(count, 2044, 2044), LLVMRenderer(target))
+        assert f"split(i1, {64 // count}, LOOP)" in spec.actions
 
 
 def test_lines_held() -> None:

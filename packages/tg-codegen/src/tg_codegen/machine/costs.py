@@ -64,8 +64,8 @@ class CPUCosts:
     masked_load: float = number(
         1.0, "cycles", "a vector of which some elements are not read", "Fog: VMASKMOV, masked VMOVUPS; probe `masks`")
     far_store: int = number(
-        4, "loads", "that cost as much as a store, where neither is of neighbours",
-        "estimate: the store of each element reads and writes a line")  # fmt: skip
+        7, "loads", "that cost as much as a store, where neither is of neighbours",
+        "loads of a tile are transposed in registers: sums of one to six transposed matrices; probe `far`")  # fmt: skip
     store: float = number(1.0, "cycles", "a vector that is written", "Fog: VMOVUPS to memory; probe `stores`")
     masked_store: float = number(
         2.0, "cycles", "a vector of which some elements are not written", "Fog: VMASKMOV to memory; probe `masks`")
@@ -160,9 +160,6 @@ class CPUCosts:
         0.375, "of all registers", "that hold accumulators where lanes run along a reduction",
         "each accumulator has an operand of its own, and what rows share needs the others; rows `gemv` of the bench",
     )  # fmt: skip
-    laneless_term: float = number(
-        0.5, "instructions", "a term, where lanes run along one reduction of a kernel and another has none",
-        "estimate: half of the scalar multiply-add that each of its terms takes")  # fmt: skip
     kept_row: int = number(
         64, "elements", "of a row, at the least, for its values to be kept rather than computed again",
         "four vectors of 16: fewer are over before the loop that reads them has begun; rows `softmax` of the bench",

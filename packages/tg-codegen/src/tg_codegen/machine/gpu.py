@@ -1,7 +1,8 @@
 """What a GPU has and what its memory likes: the numbers that planners for GPUs ask for.
 
-*CUDA* is NVIDIA's "CUDA C++ Programming Guide", *Practices* its "CUDA C++ Best Practices Guide". No machine is probed:
-what a driver tells stands in a :class:`~tg_codegen.machine.target.Target`.
+*CUDA* is NVIDIA's "CUDA C++ Programming Guide", *Practices* its "CUDA C++ Best Practices Guide". What a driver tells
+stands in a :class:`~tg_codegen.machine.target.Target`. The probes are those of ``bench.gpu``; where one is named beside
+a reason, it is the reason that the number comes from until the probe has run on a GPU.
 """
 
 from __future__ import annotations
@@ -47,31 +48,36 @@ class GPUCosts:
         "CUDA: “Device Memory Accesses”, transactions of 32 bytes and more")  # fmt: skip
     far_store: int = number(
         4, "loads", "that cost as much as a store, where neither is of neighbours",
-        "estimate: a line is read and written")  # fmt: skip
+        "a line is read and written, in memory as in the cache; probe `far`")  # fmt: skip
     lone_results: int = number(
-        1 << 13, "results", "of reductions, from which on each has one item", "estimate: half of `lanes`")
+        1 << 13, "results", "of reductions, from which on each has one item",
+        "half of `lanes`: of fewer, most of the machine is idle; probe `sums`")  # fmt: skip
     item_terms: int = number(
         4, "terms", "of a reduction, at the least, for each item that it is divided among",
-        "estimate: `barrier` and combining by the multiply-adds of a term")  # fmt: skip
+        "so many reads of memory hide the 8 barriers of a tree of 256 items (`barrier`); probe `terms`")  # fmt: skip
     item_read: float = number(
-        2.0, "multiply-adds", "that take as long as an item's read of one operand from shared memory", "estimate")
+        2.0, "multiply-adds", "that take as long as an item's read of one operand from shared memory",
+        "CUDA: 64 multiply-adds (“Arithmetic Instructions”, 7.0 and 8.0) and 32 words of shared memory a cycle; "
+        "probe `tiles`")  # fmt: skip
     warp_read: float = number(
         8.0, "multiply-adds", "the same for a row or a column of a warp's matrix instructions",
-        "estimate: these multiply many terms at a time")  # fmt: skip
+        "NVIDIA, “Tensor Cores”: 8 of Volta do 64 multiply-adds each a cycle, in which 64 float16 are read from shared "
+        "memory; probe `warps`")  # fmt: skip
     group_read: float = number(
         16.0, "multiply-adds", "the same for a row or a column that a group of such warps copies to shared memory",
-        "estimate: twice `warp_read`, being read and written")  # fmt: skip
+        "twice `warp_read`: what is copied is written to shared memory and read from a cache that is no faster; "
+        "probe `warps`")  # fmt: skip
     item_columns: int = number(
-        8, "columns", "of an item's tile, at the most", "estimate: two vectors of `ACCESS_BYTES`")
+        8, "columns", "of an item's tile, at the most", "two vectors of `ACCESS_BYTES`; probe `tiles`")
     warp_results: int = number(
         16, "results", "of matrix instructions that a warp keeps, at the most",
-        "estimate: each takes registers of all its threads")  # fmt: skip
+        "4 registers of each item: 64 of the 128 that 512 items have (`register_file`); probe `warps`")  # fmt: skip
     schedulers: int = number(
         4, "warps", "of a group, at the least, for each scheduler of a multiprocessor to have one",
         "CUDA: “Compute Capability 7.x”")  # fmt: skip
     idle_loss: float = number(
         0.5, "power", "of the idle share of the machine, by which a kernel takes longer",
-        "estimate: what runs has the memory of what does not")  # fmt: skip
+        "half of a product's time is memory's, which those that run share with nobody; probe `idle`")  # fmt: skip
     barrier: float = number(32.0, "cycles", "until the items of a group have met", "CUDA: __syncthreads, 16 a cycle")
 
     @property

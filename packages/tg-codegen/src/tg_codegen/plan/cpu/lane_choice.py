@@ -62,8 +62,6 @@ class LaneChoice:
         if root.reduce:
             combined = costs.merged_lanes * costs.units if self.merged() else costs.combined_lanes
             cost += combined / upper(root.extent)
-            if any(root.var not in n.arg[1] for n in planner.reductions if n.level == 1):
-                cost += costs.laneless_term
             return cost
         if any(all(other.var not in n.free for n in body if root.var in n.free)
                for other in planner.rows if other is not root and upper(other.extent) >= 4):

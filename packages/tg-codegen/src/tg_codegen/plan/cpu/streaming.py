@@ -70,9 +70,10 @@ def walk_across(nest: Nest, lanes: Variable, copies: Variable, target: Target) -
         return []
     if any(exceeds(nest, store.slot, target) for store in nest.stores):
         return in_squares(nest, walk.name, beside.name, lanes, copies, target)
-    jump = max((step(n.arg[1], lanes) * n.dtype.itemsize for n in loads_of(nest)), default=0)
-    most = max(1, target.cpu.tlb_pages // walk.stride)
-    held = lines_held(jump, target) // walk.stride if jump else most
+    jumps = [step(n.arg[1], lanes) * n.dtype.itemsize for n in loads_of(nest)]
+    walked = sum(coefficient(n.arg[1], lanes) not in (0, 1) for n in loads_of(nest))  # which share lines and pages
+    most = max(1, target.cpu.tlb_pages // (walk.stride * max(walked, 1)))
+    held = lines_held(max(jumps), target) // (walk.stride * walked) if any(jumps) else most
     length = min(most, max(held, LEAST_WALK))
     return [Split(walk.name, length, Kind.LOOP), Outermost(walk.name)] if walk.extent > length else []
 
