@@ -9,6 +9,7 @@ a block marked ``python no-test`` is left out. A block of another kind right aft
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import doctest
 import gc
@@ -200,6 +201,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     result = yield from _no_fallbacks(item)
     if nextitem is None or nextitem.path != item.path:
         _settings_as_before()
+        _no_trace_at_exit()
         _anomalies_forgotten()
         _keep_what_there_is()
     return result
@@ -221,6 +223,16 @@ def _settings_as_before() -> None:
     _settings.update(found)
     if changed:
         pytest.fail(f"tests of this file leave settings changed: {', '.join(changed)}", pytrace=False)
+
+
+def _no_trace_at_exit() -> None:
+    """Fails the last item of a file that recorded spans outside of ``profile(path)``: a process that did so leaves a
+    trace in the folder for temporary files when it ends."""
+    profiler: Any = sys.modules.get("tg_runtime.telemetry.profiler")
+    if profiler is not None and profiler._written_at_exit:
+        atexit.unregister(profiler._write)
+        profiler._written_at_exit = False
+        pytest.fail("tests of this file record spans outside of profile(path)", pytrace=False)
 
 
 def _anomalies_forgotten() -> None:

@@ -24,11 +24,13 @@ import numpy as np
 from tinytg import Tensor, TinyJit
 
 from .methods import MOST, ROWS, Array, Call, Pool, Ref, Value
+from .methods.table import Row
 
 DTYPES = {"f": ("float64", "float64", "float32", "float32", "float16", "bfloat16"), "b": ("bool",),
           "i": ("int32", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32")}  # fmt: skip
-EPSILON = {"float64": 1e-12, "float32": 2e-6, "float16": 3e-3, "bfloat16": 2e-2, "fp8e4m3": 0.2, "fp8e5m2": 0.4,
-           "fp8e4m3fnuz": 0.2, "fp8e5m2fnuz": 0.4}  # fmt: skip
+COMPLEX = ("complex128", "complex64")
+EPSILON = {"complex128": 1e-12, "complex64": 4e-6, "float64": 1e-12, "float32": 2e-6, "float16": 3e-3,
+           "bfloat16": 2e-2, "fp8e4m3": 0.2, "fp8e5m2": 0.4, "fp8e4m3fnuz": 0.2, "fp8e5m2fnuz": 0.4}  # fmt: skip
 SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65)
 LARGE = (1, 2, 3, 97, 128, 251, 509, 1000, 1021, 2039)
 WRITES = frozenset(
@@ -36,6 +38,10 @@ WRITES = frozenset(
     "slice_scatter diagonal_scatter".split()
 )
 """Methods that want their operands of one type."""
+
+
+TOLD = frozenset("cast cdouble cfloat float_power type_as new_tensor".split())
+"""Methods whose name or argument says the dtype of the result."""
 
 
 @dataclass(frozen=True)
@@ -141,8 +147,9 @@ def applied(step: Step, tensors: Sequence[Tensor]) -> Tensor:
     """What a step computes."""
     args, kwargs = (_mapped(v, lambda n: tensors[n]) for v in (step.call.args, step.call.kwargs))
     first = args[0]
-    if isinstance(first, Tensor):
-        result = getattr(first, step.call.name)(*args[1:], **kwargs)
+    if isinstance(first, Tensor) and not isinstance(getattr(type(first), step.call.name), staticmethod):
+        found = getattr(first, step.call.name)
+        result = found if isinstance(found, Tensor) else found(*args[1:], **kwargs)  # a property, or a method
     else:
         result = getattr(Tensor, step.call.name)(*args, **kwargs)
     kept: Tensor = result if step.part is None else result[step.part]
@@ -158,7 +165,9 @@ def expected(step: Step, values: Sequence[Array]) -> Array:
 
 
 def host(tensor: Tensor) -> Array:
-    """The values in float64, int64 or bool."""
+    """The values in float64, complex128, int64 or bool."""
+    if tensor.is_complex():
+        return np.asarray(tensor.numpy(), np.complex128)
     if tensor.is_floating_point():
         return np.asarray(tensor.double().numpy() if tensor.dtype.itemsize > 2 else tensor.float().numpy(), np.float64)
     found = tensor.numpy()
@@ -172,6 +181,8 @@ def apart(found: Array, right: Array, dtype: str, factor: float = 1.0, made_of: 
     """
     if found.shape != right.shape:
         return f"has shape {found.shape} instead of {right.shape}"
+    if found.dtype.kind != "c" and right.dtype.kind == "c":
+        return f"is of {dtype}, not complex"
     if not found.size:
         return ""
     if dtype not in EPSILON:
@@ -192,16 +203,30 @@ def apart(found: Array, right: Array, dtype: str, factor: float = 1.0, made_of: 
     return f"{int(wrong.sum())} of {found.size} wrong ({worst}): at {at} {found[at]!r} instead of {right[at]!r}"
 
 
-def drawn(pick: random.Random, length: int, sizes: Sequence[int] = SIZES, smooth: bool = False) -> Program:
-    """A random program; with ``smooth`` of float64 and of methods that have a gradient everywhere."""
-    pool, program = Pool(pick), Program()
+def drawn(
+    pick: random.Random, length: int, sizes: Sequence[int] = SIZES, smooth: bool = False,
+    rows: dict[str, Row] = ROWS, kind_of_pool: type[Pool] = Pool,
+) -> Program:  # fmt: skip
+    """A random program.
+
+    Args:
+      pick: draws it.
+      length: how many steps, at the most.
+      sizes: of axes.
+      smooth: of float64 and complex128, and of methods that have a gradient everywhere.
+      rows: the methods.
+      kind_of_pool: makes inputs.
+    """
+    pool, program = kind_of_pool(pick), Program()
 
     def adopt() -> None:
         while len(program.steps) < len(pool.values):
             array = pool.values[len(program.steps)].array
             kind = pool.values[len(program.steps)].kind
             fitting = [d for d in DTYPES[kind] if kind != "i" or _fits(array, d)]
-            program.steps.append(Input(array, "float64" if smooth and kind == "f" else pick.choice(fitting)))
+            if array.dtype.kind == "c":
+                fitting = list(COMPLEX)
+            program.steps.append(Input(array, fitting[0] if smooth and kind == "f" else pick.choice(fitting)))
 
     def of_one_type(call: Call) -> None:
         """What is written has the type of what it is written into."""
@@ -223,13 +248,13 @@ def drawn(pick: random.Random, length: int, sizes: Sequence[int] = SIZES, smooth
         else:
             pool.ints(0, 12, *shape)
     adopt()
-    names = [name for name, r in ROWS.items() if r.smooth] if smooth else list(ROWS)
+    names = [name for name, r in rows.items() if r.smooth] if smooth else list(rows)
     tries = 0
     while sum(isinstance(s, Step) for s in program.steps) < length and tries < 40 * length:
         tries += 1
         before, name = len(pool.values), pick.choice(names)
         i = len(pool.values) - 1 - min(pick.randrange(len(pool.values)), pick.randrange(len(pool.values)))
-        row, first = ROWS[name], pool.values[i]
+        row, first = rows[name], pool.values[i]
         if row.wants_exact and not first.exact:
             continue
         with np.errstate(all="ignore"):
@@ -260,7 +285,10 @@ def drawn(pick: random.Random, length: int, sizes: Sequence[int] = SIZES, smooth
             del pool.values[before:]
             continue
         writes = name in WRITES
-        if writes and not isinstance(program.steps[call.args[0].number], Input):
+        if writes and not (
+            isinstance(program.steps[call.args[0].number], Input)
+            and (first.array.dtype.kind == "c" or all(pool.values[n].array.dtype.kind != "c" for n in refs))
+        ):
             del pool.values[before:]
             continue
         adopt()
@@ -268,12 +296,15 @@ def drawn(pick: random.Random, length: int, sizes: Sequence[int] = SIZES, smooth
             of_one_type(call)
         if row.wide:
             wide = "float64" if smooth else pick.choice(("float32", "float64"))
-            for n in refs:
-                if pool.values[n].kind == "f":
-                    program.steps[n] = Input(pool.values[n].array, wide)
+            floats = [n for n in refs if pool.values[n].kind == "f"]
+            if any(pool.values[n].array.dtype.kind == "c" for n in floats):
+                wide = {"float64": "complex128", "float32": "complex64"}[wide]
+            for n in floats:
+                program.steps[n] = Input(pool.values[n].array.astype(complex if wide in COMPLEX else float), wide)
         for k, array in enumerate(arrays):
             program.steps.append(Step(call, k if isinstance(result, (tuple, list)) else None))
             kept = array.astype(np.float64) if array.dtype.kind == "f" else array
+            kept = kept.astype(np.complex128) if kept.dtype.kind == "c" else kept
             pool.values.append(Value(kept, fixed and _short(kept)))
         assert len(pool.values) == len(program.steps), name
     return program
@@ -287,11 +318,14 @@ def _fits(array: Array, dtype: str) -> bool:
 def _bounded(array: Array) -> bool:
     if array.dtype.kind == "b" or not array.size:
         return True
-    return bool(np.isfinite(array).all() and np.abs(array.astype(np.float64)).max() < 100)
+    numbers = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    return bool(np.isfinite(numbers).all() and np.abs(numbers).max() < 100)
 
 
 def _short(array: Array) -> bool:
     """Whether fractions are of few enough digits that every type and order of computing keeps them."""
+    if array.dtype.kind == "c":
+        return _short(array.real) and _short(array.imag)
     return array.dtype.kind != "f" or bool(np.all(np.abs(array) < 16) and np.all(array * 8 == np.rint(array * 8)))
 
 
@@ -335,6 +369,7 @@ def eagerly(program: Program) -> tuple[list[Array], list[str], str, int]:
             given = [EPSILON.get(types[n], 0.0) for n in _refs((step.call.args, step.call.kwargs))]
             factor = 32.0 * max([1.0, *(e / EPSILON[kind] for e in given)]) if kind in EPSILON else 1.0
             wrong = apart(found, _cast(expected(step, values), kind), kind, factor, largest(program, values)[i])
+            wrong = wrong or _width(step, kind, types, values)
             if wrong:
                 return values, types, f"t{i} eagerly: {wrong}", i
         values.append(host(tensors[i]))
@@ -342,12 +377,24 @@ def eagerly(program: Program) -> tuple[list[Array], list[str], str, int]:
     return values, types, "", -1
 
 
+def _width(step: Step, found: str, types: Sequence[str], values: Sequence[Array]) -> str:
+    """Whether a complex result is as wide as its operands; without axes they count only where none has any."""
+    operands = [(types[n], values[n].ndim) for n in _refs((step.call.args, step.call.kwargs))]
+    if found not in COMPLEX or not operands or step.call.name in TOLD or "dtype" in step.call.kwargs:
+        return ""
+    deciding = [dtype for dtype, ndim in operands if ndim] or [dtype for dtype, _ in operands]
+    wide, weak = ({dtype in ("complex128", "float64") for dtype in some}
+                  for some in (deciding, [dtype for dtype, ndim in operands if not ndim]))  # fmt: skip
+    right = "complex128" if True in wide else "complex64"
+    return "" if found == right or True in weak else f"is of {found}, not {right}"
+
+
 def largest(program: Program, values: Sequence[Array]) -> list[float]:
     """Of every step, the largest number of those that it is computed from."""
     found: list[float] = []
     for step, value in itertools.zip_longest(program.steps, values):
         refs = _refs((step.call.args, step.call.kwargs)) if isinstance(step, Step) else []
-        numbers = np.abs(np.asarray(0.0 if value is None else value, np.float64))
+        numbers = np.abs(np.asarray(0.0 if value is None else value)).astype(np.float64)
         own = numbers[np.isfinite(numbers)].max(initial=0.0)
         found.append(max([float(own), *(found[n] for n in refs)]))
     return found
@@ -356,6 +403,8 @@ def largest(program: Program, values: Sequence[Array]) -> list[float]:
 def _cast(array: Array, dtype: str) -> Array:
     if dtype == "bool":
         return array.astype(bool)
+    if dtype in COMPLEX or array.dtype.kind == "c":
+        return array.astype(np.complex128)
     return array.astype(np.float64 if dtype in EPSILON else np.int64)
 
 
@@ -409,48 +458,92 @@ def otherwise(program: Program, mode: str, pick: random.Random, values: list[Arr
     return ""
 
 
-def gradients(program: Program, pick: random.Random) -> str:
-    """Compares gradients with finite differences. Returns what is wrong."""
+def gradients(program: Program, pick: random.Random, orders: int = 1) -> str:
+    """Compares gradients with finite differences. Returns what is wrong.
+
+    Args:
+      program: of smooth methods.
+      pick: draws directions.
+      orders: 2 differentiates the slope along one direction in turn, along another.
+    """
     outputs, places = sinks(program), [i for i, s in enumerate(program.steps) if isinstance(s, Input)]
-    places = [i for i in places if program.steps[i].array.dtype.kind == "f"]  # type: ignore[union-attr]
+    places = [i for i in places if program.steps[i].array.dtype.kind in "fc"]  # type: ignore[union-attr]
     if not outputs or not places:
         return ""
     rng = np.random.default_rng(pick.randrange(1 << 30))
-    directions = {i: rng.standard_normal(program.steps[i].array.shape) for i in places}  # type: ignore[union-attr]
+    first, second = ({i: _direction(rng, program.steps[i].array) for i in places}  # type: ignore[union-attr]
+                     for _ in range(2))  # fmt: skip
     weights: dict[int, Array] = {}
 
     def loss(inputs: Sequence[Tensor]) -> Tensor:
         tensors, total = evaluated(program, inputs), Tensor(0.0, dtype="float64")
         for i in outputs:
-            weights.setdefault(i, rng.standard_normal([int(d) for d in tensors[i].shape]))
-            total = total + (tensors[i].double() * Tensor(weights[i])).sum()
+            found = tensors[i].view_as_real() if tensors[i].is_complex() else tensors[i]
+            weights.setdefault(i, rng.standard_normal([int(d) for d in found.shape]))
+            total = total + (found.double() * Tensor(weights[i])).sum()
         return total
 
-    def shifted(by: float) -> float:
+    def moved(along: dict[int, Array], by: float) -> list[Tensor]:
         inputs = tensors_of(program)
         for i in places:
-            inputs[i] = Tensor(program.steps[i].array + by * directions[i])  # type: ignore[union-attr]
+            inputs[i] = Tensor(program.steps[i].array + by * along[i], requires_grad=True)  # type: ignore[union-attr]
+        return inputs
+
+    def value(inputs: Sequence[Tensor]) -> float:
         return float(loss(inputs).item())
 
+    def slope(of: Tensor, inputs: Sequence[Tensor], along: dict[int, Array]) -> Tensor:
+        """That of a loss along a direction, which can be differentiated."""
+        total = Tensor(0.0, dtype="float64")
+        grads = of.gradient(*(inputs[i] for i in places), materialize_grads=True)
+        for i, grad in zip(places, grads, strict=True):
+            parts = [(grad, along[i])]
+            if grad.is_complex():
+                parts = [(grad.real, along[i].real), (grad.imag, along[i].imag)]
+            for part, step in parts:
+                total = total + (part * Tensor(np.ascontiguousarray(step))).sum()
+        return total
+
+    def first_slope(inputs: Sequence[Tensor]) -> float:
+        return float(slope(loss(inputs), inputs, first).item())
+
     try:
-        leaves = tensors_of(program)
-        for i in places:
-            leaves[i] = Tensor(program.steps[i].array, requires_grad=True)  # type: ignore[union-attr]
-        value = loss(leaves)
-        value.backward()
-        slope = 0.0
+        leaves = moved(first, 0.0)
+        whole = loss(leaves)
+        whole.backward()
+        found = 0.0
         for i in places:
             if (grad := leaves[i].grad) is not None:
-                slope += float((grad.numpy() * directions[i]).sum())
-        scale = abs(value.item()) + abs(slope) + 1.0
-        estimates = [(shifted(h) - shifted(-h)) / (2 * h) for h in (1e-4, 1e-5)]
+                found += float((grad.numpy().conj() * first[i]).sum().real)
+        wrong = _differs(value, found, whole.item(), lambda h: moved(first, h))
+        if wrong or orders == 1:
+            return wrong and f"gradient: {wrong}"
+        leaves = moved(first, 0.0)
+        whole = slope(loss(leaves), leaves, first)
+        bend = float(slope(whole, leaves, second).item()) if whole.requires_grad else 0.0
+        wrong = _differs(first_slope, bend, whole.item(), lambda h: moved(second, h))
+        return wrong and f"second derivative: {wrong}"
     except Exception as error:
         return f"gradient: {type(error).__name__}: {error}"
+
+
+def _differs(
+    value: Callable[[Sequence[Tensor]], float], slope: float, here: Any, moved: Callable[[float], Sequence[Tensor]]
+) -> str:
+    """How a slope differs from that of finite differences; empty if it does not, or if these do not agree."""
+    scale = abs(here) + abs(slope) + 1.0
+    estimates = [(value(moved(h)) - value(moved(-h))) / (2 * h) for h in (1e-4, 1e-5)]
     if not math.isfinite(slope) or (
         min(abs(e - slope) for e in estimates) > 1e-5 * scale and abs(estimates[0] - estimates[1]) < 1e-6 * scale
     ):
-        return f"gradient: {slope} along a direction where finite differences give {estimates}"
+        return f"{slope} along a direction where finite differences give {estimates}"
     return ""
+
+
+def _direction(rng: np.random.Generator, like: Array) -> Array:
+    """A direction in which an input moves: complex, if that is."""
+    found: Array = np.asarray(rng.standard_normal(like.shape))
+    return found + 1j * rng.standard_normal(like.shape) if like.dtype.kind == "c" else found
 
 
 REFUSED = ("executed nothing", "was read inside of a function")
@@ -458,8 +551,8 @@ REFUSED = ("executed nothing", "was read inside of a function")
 MODES = ("lazy", "one by one", "half realised", "TinyJit")
 
 
-def problem(program: Program, seed: int, smooth: bool) -> str:
-    """What is wrong with a program; empty if nothing is."""
+def problem(program: Program, seed: int, smooth: bool, orders: int = 1) -> str:
+    """What is wrong with a program, of whose gradients so many orders are looked at; empty if nothing is."""
     values, types, wrong, _ = eagerly(program)
     if wrong:
         return wrong
@@ -470,16 +563,18 @@ def problem(program: Program, seed: int, smooth: bool) -> str:
         wrong = otherwise(program, mode, random.Random(seed), values, types, outputs)
         if wrong:
             return wrong
-    return gradients(program, random.Random(seed)) if smooth else ""
+    return gradients(program, random.Random(seed), orders) if smooth else ""
 
 
-def shrunk(program: Program, seed: int, smooth: bool, kind: str, seconds: float = 20.0) -> Program:
+def shrunk(
+    program: Program, seed: int, smooth: bool, kind: str, seconds: float = 20.0, orders: int = 1
+) -> Program:
     """A shorter program with a problem of the same kind: steps become inputs of their values, outputs go."""
     end, changed = time.monotonic() + seconds, True
 
     def same(candidate: Program) -> bool:
         try:
-            return _kind(problem(candidate, seed, smooth)) == kind
+            return problem_kind(problem(candidate, seed, smooth, orders)) == kind
         except Exception:
             return False
 
@@ -509,7 +604,7 @@ def _weight(program: Program) -> tuple[int, int]:
     return sum(isinstance(s, Step) for s in program.steps), len(program.steps)
 
 
-def _kind(text: str) -> str:
+def problem_kind(text: str) -> str:
     """A problem without its numbers: the way of running and the sort of error."""
     way, _, error = text.partition(":")
     return "".join(c for c in way + error.partition(":")[0] if not c.isdigit())[:24]
@@ -529,5 +624,5 @@ def attempt(seed: int) -> Finding | None:
     wrong = problem(program, seed, smooth)
     if not wrong:
         return None
-    small = shrunk(program, seed, smooth, _kind(wrong))
+    small = shrunk(program, seed, smooth, problem_kind(wrong))
     return Finding(seed, problem(small, seed, smooth) or wrong, small.text(sinks(small)))

@@ -325,6 +325,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
     ),
     "cast": (lambda r: r.cast("complex128"), lambda r: r.astype(complex), (R,)),
     "to": (lambda z, w: z.to("complex64").to(w), lambda z, w: z.astype("complex64").astype(complex), (Z, W)),
+    "type": (lambda r: r.type("complex128"), lambda r: r.astype(complex), (R,)),
     "type_as": (lambda r, z: r.type_as(z), lambda r, z: r.astype(complex), (R, Z)),
     "to_": (lambda z: z.clone().to_("NUMPY"), lambda z: z, (Z,)),
     "bool": (lambda z, m: z.masked_fill(m, 0).bool(), lambda z, m: ~m, (Z, MASK)),
@@ -372,7 +373,7 @@ ELSEWHERE = frozenset(
     matrix_exp orgqr ormqr pinverse qr slogdet svd triangular_solve as_strided as_strided_scatter combinations corrcoef
     cov l1_loss ldexp log_softmax logaddexp logcumsumexp logspace logsumexp nonzero_static normal_ normalize
     pairwise_distance renorm silu sinc softmax softmin softsign std_mean swish tanhshrink triplet_margin_loss uniform_
-    var_mean
+    var_mean stride storage_offset is_contiguous is_nonzero
     """.split()
 )
 """Methods of which other tests are made."""
@@ -415,6 +416,16 @@ def test_every_name_with_an_underscore_writes_complex_numbers_or_refuses() -> No
         if hasattr(Tensor, name):
             with pytest.raises((TypeError, ValueError)):
                 getattr(Tensor([1 + 2j]), name)(*((1j,) if name not in ("abs_", "absolute_", "logical_not_") else ()))
+
+
+def test_where_elements_lie_is_said_as_of_floats() -> None:
+    rows, columns = (int(n) for n in np.random.default_rng().integers(2, 6, 2))
+    z = Tensor(np.arange(rows * columns).reshape(rows, columns) * (1 - 1j)).realize()
+    for one in (z, z.T, z[1:], z[:, ::2]):
+        for name in ("stride", "storage_offset", "is_contiguous"):
+            assert getattr(one, name)() == getattr(one.real, name)(), name
+    assert z[1:].storage_offset() == columns and z.T.stride() == (1, columns) and not z.T.is_contiguous()
+    assert Tensor([1j]).is_nonzero() and not Tensor([0j]).is_nonzero() and z.type() == "complex128"
 
 
 def test_every_rule_has_a_case() -> None:

@@ -63,7 +63,9 @@ def test_the_class_does_what_the_tensor_does(name: str) -> None:
     found = _first_taken(name)
     if found is None:  # complex numbers are refused, or other arguments are wanted
         for given in GIVEN:
-            assert not isinstance(_error(name, given), (AttributeError, RecursionError))  # which speak of the inside
+            error = _error(name, given)
+            assert error is not None, f"the class takes {given}, the tensor does not"
+            assert not isinstance(error, (AttributeError, RecursionError))  # which speak of the inside
         return
     given, (want, left) = found
     z = Tensor(Z)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tg_dtype import dtypes
-from tg_lazy import Context, LazyBuffer, Ops
+from tg_lazy import LazyBuffer, Ops
 from tg_lazy.graph.isolate import isolate
-from tg_runtime import Body, Buffer, Device, LoopRunner, Place
+from tg_runtime import Body, Buffer, Device, LoopRunner, Place, profile
 from tg_runtime.execution.graph import parts_at
 
 
@@ -32,7 +35,7 @@ def test_parts_are_whole_buffers_where_they_can_be() -> None:
 @pytest.mark.parametrize("device", ["CPU", "NUMPY"])
 @pytest.mark.parametrize("count", [1, 2, 7, 100])
 @pytest.mark.parametrize("profiled", [0, 1])
-def test_a_running_sum(device: str, count: int, profiled: int) -> None:
+def test_a_running_sum(device: str, count: int, profiled: int, tmp_path: Path) -> None:
     """carry' = carry + x[step] + w, in two places in turn; ys[step] = carry * x[step], from the end."""
     if device not in Device.available():
         pytest.skip(f"{device} is not available here")
@@ -50,7 +53,7 @@ def test_a_running_sum(device: str, count: int, profiled: int) -> None:
         xs, first, weight = scale * data[:count], scale * data[count], scale * data[count + 1]
         results = Buffer(device, (2 + count) * 3, dtypes.float32).allocate()
         bufs = [results, *(Buffer.fromCPU(device, np.array(array)) for array in (first, xs, weight))]
-        with Context(PROFILE=profiled):
+        with profile(tmp_path / "trace.json") if profiled else nullcontext():
             assert runner(bufs, {}, wait=True) is not None
         want, state = [], first
         for step in range(count):
@@ -80,7 +83,7 @@ def _sums(device: str, columns: int, held: LazyBuffer) -> LoopRunner:
 @pytest.mark.parametrize("device", ["CPU", "NUMPY"])
 @pytest.mark.parametrize("columns", [1, 2, 7])
 @pytest.mark.parametrize("profiled", [0, 1])
-def test_a_loop_within_a_loop(device: str, columns: int, profiled: int) -> None:
+def test_a_loop_within_a_loop(device: str, columns: int, profiled: int, tmp_path: Path) -> None:
     """Sums along rows, each from the last one's, doubled: the steps of both loops move, and both read what stays."""
     if device not in Device.available():
         pytest.skip(f"{device} is not available here")
@@ -104,7 +107,7 @@ def test_a_loop_within_a_loop(device: str, columns: int, profiled: int) -> None:
     for scale in (1.0, 0.25):  # the second time in other memory
         bufs = [Buffer(device, rows, dtypes.float32).allocate()]
         bufs += [Buffer.fromCPU(device, np.array(a, np.float32)) for a in ([3.0], scale * data, [0.5])]
-        with Context(PROFILE=profiled):
+        with profile(tmp_path / "trace.json") if profiled else nullcontext():
             runner(bufs, {}, wait=True)
         total, want = 3.0, []
         for one in scale * data:

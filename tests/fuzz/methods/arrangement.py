@@ -106,7 +106,7 @@ def _block_diag(pool: Pool, i: int) -> Call | None:
         return None
 
     def reference(a: Array, b: Array) -> Array:
-        out = np.zeros((a.shape[0] + b.shape[0], a.shape[1] + b.shape[1]), a.dtype)
+        out = np.zeros((a.shape[0] + b.shape[0], a.shape[1] + b.shape[1]), np.result_type(a, b))
         out[: a.shape[0], : a.shape[1]], out[a.shape[0] :, a.shape[1] :] = a, b
         return out
 

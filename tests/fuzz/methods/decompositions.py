@@ -23,7 +23,7 @@ def _square(name: str, reference: Callable[..., Any], *, smooth: bool = True, de
         i = _matrices(pool, n, n)
         if definite:
             a = pool.values[i].array
-            i = pool.make((a + np.swapaxes(a, -1, -2)) / 2)
+            i = pool.make((a + np.swapaxes(a, -1, -2).conj()) / 2)
         return Call(name, (Ref(i),), {}, reference)
 
     row(name, draw, wide=True, smooth=smooth)
@@ -110,7 +110,7 @@ def _product(a: Array, tau: Array) -> Array:
     out = np.eye(a.shape[0])
     for i, factor in enumerate(tau):
         v = np.r_[np.zeros(i), 1, a[i + 1 :, i]]
-        out = out @ (np.eye(a.shape[0]) - factor * np.outer(v, v))
+        out = out @ (np.eye(a.shape[0]) - factor * np.outer(v, v.conj()))
     return out
 
 
@@ -128,7 +128,7 @@ def _ormqr(pool: Pool, _: int) -> Call:
 
     def reference(a: Array, tau: Array, x: Array, left: bool, transpose: bool) -> Array:
         product = _product(a, tau)
-        product = product.T if transpose else product
+        product = product.conj().T if transpose else product
         return product @ x if left else x @ product
 
     return Call("ormqr", (Ref(i), Ref(j), Ref(k)), {"left": left, "transpose": transpose}, reference)
@@ -143,7 +143,7 @@ def _iterated(x: Array, steps: int, params: tuple[float, ...]) -> Array:
     return x
 
 
-_of_any("adjoint", lambda x: np.swapaxes(x, -1, -2), True)
+_of_any("adjoint", lambda x: np.swapaxes(x, -1, -2).conj(), True)
 _square("cholesky", np.linalg.cholesky, definite=True, smooth=False)  # the gradient is that of symmetric matrices
 _square("cholesky_inverse", _inverse)
 _with_side("cholesky_solve", lambda b, a, upper: _inverse(a, upper) @ b, upper=True)

@@ -143,7 +143,7 @@ def _conv_transpose2d(pool: Pool, i: int) -> Call | None:
     def reference(x: Array, w: Array, stride: int, padding: int) -> Array:
         n, _, h, width = x.shape
         ky, kx = w.shape[2:]
-        out = np.zeros((n, w.shape[1], (h - 1) * stride + ky, (width - 1) * stride + kx))
+        out = np.zeros((n, w.shape[1], (h - 1) * stride + ky, (width - 1) * stride + kx), np.result_type(x, w))
         for y in range(h):
             for z in range(width):
                 out[:, :, y * stride : y * stride + ky, z * stride : z * stride + kx] += np.einsum(

@@ -39,8 +39,8 @@ class Value:
 
     @property
     def kind(self) -> str:
-        """``f``, ``i`` or ``b``."""
-        return {"f": "f", "b": "b"}.get(self.array.dtype.kind, "i")
+        """``f`` (complex numbers, too), ``i`` or ``b``."""
+        return {"f": "f", "c": "f", "b": "b"}.get(self.array.dtype.kind, "i")
 
 
 @dataclass(frozen=True)

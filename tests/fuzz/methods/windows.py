@@ -39,7 +39,7 @@ def _convolution(x: Array, w: Array, b: Array, groups: int, stride: int, padding
 def _transposed(x: Array, w: Array, stride: int, padding: int) -> Array:
     kernel = w.shape[2:]
     sizes = [(side - 1) * stride + k for side, k in zip(x.shape[2:], kernel, strict=True)]
-    out = np.zeros((x.shape[0], w.shape[1], *sizes))
+    out = np.zeros((x.shape[0], w.shape[1], *sizes), np.result_type(x, w))
     for at in np.ndindex(*x.shape[2:]):
         part = tuple(slice(i * stride, i * stride + k) for i, k in zip(at, kernel, strict=True))
         out[(slice(None), slice(None), *part)] += np.tensordot(x[(..., *at)], w, 1)

@@ -105,7 +105,8 @@ def _lifted(t: Any, x: Any) -> Any:
 
 def _whole_power(z: Any, n: int) -> Any:
     if n == 0:
-        return composed(z._parts[0].ones_like(), z._parts[1].zeros_like())
+        one, other = (part.pow(0) for part in z._parts)  # 1, and of slope 0
+        return composed(one, other - 1)
     base = reciprocal(z) if n < 0 else z
     out = None
     for bit in bin(abs(n))[2:]:

@@ -264,6 +264,10 @@ def to(t: Any, device: Any = None, dtype: Any = None, non_blocking: Any = False,
     return out if all(a is b for a, b in zip(moved, out._floats(), strict=True)) else out._of_floats(moved)
 
 
+def type_(t: Any, dtype: Any = None) -> Any:
+    return t.dtype.name if dtype is None else cast(t, dtype)
+
+
 def type_as(t: Any, other: Any) -> Any:
     return cast(t, other.dtype)
 

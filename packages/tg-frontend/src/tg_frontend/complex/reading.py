@@ -15,6 +15,7 @@ from .parts import composed, plain_class
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -79,6 +80,20 @@ def item(z: Any) -> complex:
     _computed(z)
     re, im = (part.item() for part in z._parts)
     return complex(re, im)
+
+
+def is_nonzero(z: Any) -> bool:
+    return bool(item(z))
+
+
+def of_real_part(name: str) -> Callable[..., Any]:
+    """What both parts answer alike: they lie in memory in the same way."""
+
+    def method(z: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(z._parts[0], name)(*args, **kwargs)
+
+    method.__name__ = name
+    return method
 
 
 def reduce(z: Any) -> tuple[Any, ...]:

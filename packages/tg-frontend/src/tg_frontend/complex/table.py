@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..domains import ANY
 from ..ops import decompositions
 from . import (
     arithmetic,
@@ -72,6 +73,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "where": componentwise.where,
     "cast": componentwise.cast,
     "to": componentwise.to,
+    "type": componentwise.type_,
     "type_as": componentwise.type_as,
     "bitcast": componentwise.bitcast,
     # reductions
@@ -127,6 +129,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "numpy": reading.numpy,
     "tolist": reading.tolist,
     "item": reading.item,
+    # where they lie, and whether they are 0
+    **{name: reading.of_real_part(name) for name in ("stride", "storage_offset", "is_contiguous")},
+    "is_nonzero": reading.is_nonzero,
     # elements written
     "assign": writing.assign,
     "replace": writing.replace,
@@ -171,13 +176,10 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 OF_ELEMENTS = frozenset("sum mean nansum prod cumsum cumprod var std norm any all count_nonzero".split())
 """Methods of which no argument is complex but the tensor itself."""
 
-KEPT = frozenset(
+KEPT = frozenset(ANY).union(
     """
-    no_grad enable_grad set_grad_enabled train manual_seed get_rng_state set_rng_state sequential stft istft
-    size numel element_size nbytes is_floating_point is_complex is_conj complex polar view_as_complex from_dlpack
-    from_blob result_type real imag T mT H mH shape dtype device ndim grad requires_grad is_realized is_sparse lazydata
-    training is_neg broadcast_shapes is_leaf grad_fn retains_grad itemsize is_cuda is_mps is_cpu is_meta is_nested
-    is_quantized data
+    numel real imag T mT H mH shape dtype device ndim grad requires_grad is_realized is_sparse lazydata training is_leaf
+    grad_fn retains_grad itemsize is_cuda is_mps is_cpu is_meta is_nested is_quantized data
     """.split()
 )
 """Public names whose meaning for complex numbers follows from others, or that have a property of their own."""

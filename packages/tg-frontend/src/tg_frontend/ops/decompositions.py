@@ -5,7 +5,7 @@ Their algorithms are loops over tensors, and stand above the class of tensors, i
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from tg_dtype import dtypes
 
@@ -14,7 +14,6 @@ from ..array.casts import wide
 from .above import Above
 from .elementary import sqrt
 from .linear import matmul
-from .new import new_zeros
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -434,7 +433,8 @@ def svd(x: A, some: bool = True, compute_uv: bool = True, *, full_matrices: bool
     """
     if not compute_uv:
         s = Above.linalg.svdvals(x)
-        u, v = (new_zeros(x, *x.shape[:-2], n, n) for n in x.shape[-2:])
+        like: Any = x  # of complex numbers this is a method of another class
+        u, v = (like.new_zeros(*x.shape[:-2], n, n) for n in x.shape[-2:])
         return SVD(u, s, v)
     if full_matrices is not None:
         if not some:

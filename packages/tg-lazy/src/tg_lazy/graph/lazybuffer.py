@@ -146,32 +146,51 @@ class LazyBuffer:
                     if found is not None:
                         found.shared = True
                         return found
-            self = object.__new__(LazyBuffer)
-            self.op = op
-            self.device = device
-            self.dtype = dtype
-            self.st = st
-            self.srcs = srcs
-            self.arg = arg
-            self.shape = st.shape
-            self.origin = caller(2)
-            self.shared = self.ended = False
-            self.stale = self._storage = self.holders = None
-            self._key = key
-            self.label = label
-            weak = ref(self)
-            if op is not _VIEW:
-                self.readers = Readers()
-                for src in srcs:
-                    readers = src.srcs[0].readers if src.op is _VIEW else src.readers
-                    readers[weak] = None
-                    if len(readers) > readers.limit:
-                        readers.sweep()
-            if key is not None:
-                _node_table[key] = weak
-                if len(_node_table) > _nodes.limit:
-                    _nodes.sweep()
-            return self
+            return LazyBuffer._node(op, device, dtype, st, srcs, arg, caller(2), label, key)
+
+    @staticmethod
+    def _node(
+        op: Ops,
+        device: str,
+        dtype: DType,
+        st: ShapeTracker,
+        srcs: tuple[LazyBuffer, ...],
+        arg: Any,
+        origin: tuple[str, int],
+        label: Label | None,
+        key: tuple[object, ...] | None,
+        storage: Storage | None = None,
+    ) -> LazyBuffer:
+        """A new node. Where it has a key, it gets its place in the table, and the caller holds the lock."""
+        self = object.__new__(LazyBuffer)
+        self.op = op
+        self.device = device
+        self.dtype = dtype
+        self.st = st
+        self.srcs = srcs
+        self.arg = arg
+        self.shape = st.shape
+        self.origin = origin
+        self.shared = self.ended = False
+        self.stale = self.holders = None
+        self._storage = storage
+        self._key = key
+        self.label = label
+        weak = ref(self)
+        if storage is not None:
+            self.readers = storage.readers
+        elif op is not _VIEW:
+            self.readers = Readers()
+            for src in srcs:
+                readers = src.srcs[0].readers if src.op is _VIEW else src.readers
+                readers[weak] = None
+                if len(readers) > readers.limit:
+                    readers.sweep()
+        if key is not None:
+            _node_table[key] = weak
+            if len(_node_table) > _nodes.limit:
+                _nodes.sweep()
+        return self
 
     @staticmethod
     def const(value: ConstType | sint, dtype: DType, shape: Sequence[sint], device: str) -> LazyBuffer:
@@ -219,13 +238,9 @@ class LazyBuffer:
     @staticmethod
     def in_storage(storage: Storage, st: ShapeTracker, origin: tuple[str, int]) -> LazyBuffer:
         """Memory that exists, seen through ``st``, which is row-major and shows no more than there is."""
-        self = object.__new__(LazyBuffer)  # unique, so it is not interned
-        self.op, self.device, self.dtype, self.st = _BUFFER, storage.device, storage.dtype.element, st
-        self.srcs, self.arg, self.shape, self.origin = (), None, st.shape, origin
-        self.shared = self.ended = False
-        self.stale = self.holders = self._key = self.label = None
-        self._storage, self.readers = storage, storage.readers
-        return self
+        # unique, so it is not interned
+        dtype = storage.dtype.element
+        return LazyBuffer._node(_BUFFER, storage.device, dtype, st, (), None, origin, None, None, storage)
 
     def in_new_storage(self, storage: Storage, st: ShapeTracker) -> LazyBuffer:
         """This view of other memory, which no node shows yet: a quick way to what :meth:`seen` makes of it.
@@ -237,18 +252,11 @@ class LazyBuffer:
         base = LazyBuffer.in_storage(storage, st, self.origin)
         if self.op is not _VIEW:
             return base
-        view = object.__new__(LazyBuffer)
-        view.op, view.device, view.dtype, view.st = _VIEW, self.device, self.dtype, self.st
-        view.srcs, view.arg, view.shape, view.origin = (base,), None, self.shape, self.origin
-        view.shared = view.ended = False
-        view.stale = view._storage = view.holders = None
-        view.label = self.label
-        view._key = key = (id(self.label), id(base))
         with graph_lock:
-            _node_table[key] = ref(view)
-            if len(_node_table) > _nodes.limit:
-                _nodes.sweep()
-        return view
+            key = id(self.label), id(base)
+            return LazyBuffer._node(
+                _VIEW, self.device, self.dtype, self.st, (base,), None, self.origin, self.label, key
+            )
 
     @staticmethod
     def custom(
