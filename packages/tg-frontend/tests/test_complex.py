@@ -373,7 +373,7 @@ ELSEWHERE = frozenset(
     matrix_exp orgqr ormqr pinverse qr slogdet svd triangular_solve as_strided as_strided_scatter combinations corrcoef
     cov l1_loss ldexp log_softmax logaddexp logcumsumexp logspace logsumexp nonzero_static normal_ normalize
     pairwise_distance renorm silu sinc softmax softmin softsign std_mean swish tanhshrink triplet_margin_loss uniform_
-    var_mean stride storage_offset is_contiguous is_nonzero
+    var_mean stride storage_offset is_contiguous is_nonzero fill_diagonal_ copy_ detach_
     """.split()
 )
 """Methods of which other tests are made."""
@@ -426,6 +426,49 @@ def test_where_elements_lie_is_said_as_of_floats() -> None:
             assert getattr(one, name)() == getattr(one.real, name)(), name
     assert z[1:].storage_offset() == columns and z.T.stride() == (1, columns) and not z.T.is_contiguous()
     assert Tensor([1j]).is_nonzero() and not Tensor([0j]).is_nonzero() and z.type() == "complex128"
+
+
+def test_copies_into_complex_tensors_views_of_them_and_real_ones() -> None:
+    rng = np.random.default_rng(11)
+    rows, cols = (int(n) for n in rng.integers(2, 8, 2))
+    first, second = (rng.standard_normal((rows, cols)) + 1j * rng.standard_normal((rows, cols)) for _ in range(2))
+    for given in (second, second.real.copy(), second[:1], np.complex128(2 - 1j), second.astype(np.complex64)):
+        z = Tensor(first)
+        value = given if given.ndim == 0 else Tensor(given)
+        assert z.copy_(value) is z
+        np.testing.assert_array_equal(z.numpy(), np.broadcast_to(given, (rows, cols)))
+    z = Tensor(first)
+    z.T.copy_(z.T.conj() * 2)  # reads what it writes
+    np.testing.assert_array_equal(z.numpy(), first.conj() * 2)
+    z[0].copy_(z[1])
+    np.testing.assert_array_equal(z[0].numpy(), z[1].numpy())
+    x = Tensor(first.real.copy())
+    with pytest.warns(UserWarning, match="discards the imaginary part"):
+        x.copy_(Tensor(second))
+    np.testing.assert_array_equal(x.numpy(), second.real)
+    for wrong in (None, Tensor(second).reshape(1, rows, cols).repeat(2, 1, 1)):
+        with pytest.raises((TypeError, ValueError), match=r"^Tensor\.copy_: "):
+            z.copy_(wrong)  # type: ignore[arg-type]
+
+
+def test_a_gradient_flows_through_copies_of_complex_numbers() -> None:
+    z = Tensor([1 + 2j, 3 - 1j], requires_grad=True)
+    target = Tensor([0j, 0j])
+    target.copy_(z * z)
+    target.abs().sum().backward()  # |z²| = |z|², of which PyTorch's gradient is 2 z
+    assert z.grad is not None
+    np.testing.assert_allclose(z.grad.numpy(), 2 * z.detach().numpy(), rtol=1e-6)
+    made = z * 2
+    assert made.detach_() is made and made.requires_grad is False
+
+
+def test_a_diagonal_of_complex_numbers_is_filled_as_numpy_fills_it() -> None:
+    rows, cols = 7, 2
+    for wrap in (False, True):
+        filled = Tensor(np.zeros((rows, cols), np.complex128)).fill_diagonal_(2 - 1j, wrap=wrap).numpy()
+        wanted = np.zeros((rows, cols), np.complex128)
+        np.fill_diagonal(wanted, 2 - 1j, wrap=wrap)
+        np.testing.assert_array_equal(filled, wanted)
 
 
 def test_every_rule_has_a_case() -> None:

@@ -168,3 +168,47 @@ def test_two_spellings_of_one_argument() -> None:
 def test_methods_called_with_numbers_alone_are_named_as_the_tensors(name: str) -> None:
     with pytest.raises(TypeError, match=r"^Tensor\.\w+: arguments of another kind"):
         getattr(Tensor, name)(2, 3)
+
+
+INTEGERS: dict[str, Callable[[Any], Any]] = {
+    "ones": lambda n: Tensor.ones(n),
+    "zeros": lambda n: Tensor.zeros(n, 2),
+    "full": lambda n: Tensor.full((2, n), 7),
+    "arange": lambda n: Tensor.arange(n),
+    "linspace": lambda n: Tensor.linspace(0, 1, n),
+    "eye": lambda n: Tensor.eye(n),
+    "reshape": lambda n: Tensor.arange(60).reshape(n, -1),
+    "expand": lambda n: Tensor([[1, 2]]).expand(n, 2),
+    "repeat": lambda n: Tensor([1, 2]).repeat(n),
+    "permute": lambda n: Tensor.arange(60).reshape(n, 60 // n).permute(n - n + 1, n - n),
+    "sum": lambda n: Tensor.arange(60).reshape(n, 60 // n).sum(n - n + 1),
+    "sum of axes": lambda n: Tensor.arange(60).reshape(n, 60 // n).sum(dim=(n - n, n - n + 1)),
+    "topk": lambda n: Tensor([5, 2, 9, 4, 7, 1]).topk(n).values,
+    "chunk": lambda n: Tensor.arange(12).chunk(n)[1],
+    "split": lambda n: Tensor.arange(12).split([n, 12 - n])[1],
+    "roll": lambda n: Tensor.arange(7).roll(n),
+    "narrow": lambda n: Tensor.arange(7).narrow(n - n, 1, n),
+    "pad": lambda n: Tensor([1, 2]).pad((n, n - 1)),
+    "tril": lambda n: Tensor.ones(5, 5).tril(n),
+    "cumsum": lambda n: Tensor([[1, 2], [3, 4]]).cumsum(n - n + 1),
+    "unsqueeze": lambda n: Tensor([1, 2]).unsqueeze(n - n),
+    "function": lambda n: nn.functional.pad(Tensor([1, 2]), (n - 1, n)),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_a_tensor_of_one_integer_is_one(name: str) -> None:
+    """Sizes, axes, counts and bounds: what PyTorch reads from such a tensor."""
+    of = INTEGERS[name]
+    for n in (2, 3, 5):
+        wanted = of(n)
+        for dtype in ("int32", "int64", "uint8"):
+            found = of(Tensor(n, dtype=dtype))
+            assert found.dtype is wanted.dtype and found.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("wrong", [2.0, True, [2], [2, 3]])
+def test_other_tensors_are_no_integers(wrong: Any) -> None:
+    for call in (lambda: Tensor.ones(Tensor(wrong)), lambda: Tensor([1, 2, 3]).topk(Tensor(wrong))):
+        with pytest.raises(TypeError, match=r"^Tensor\.(ones|topk): .*integers?"):
+            call()

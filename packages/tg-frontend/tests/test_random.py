@@ -157,6 +157,12 @@ def test_dropout(backend: str) -> None:
         assert w.grad is not None and w.grad.tolist() == out.tolist()  # the same mask both ways
 
 
+def test_truths_are_drawn_as_integers_are() -> None:
+    drawn = Tensor.randint(4001, high=2, dtype="bool")
+    assert drawn.dtype.name == "bool" and abs(drawn.mean(dtype="float32").item() - 0.5) < 0.05
+    assert Tensor.randint(7, low=1, high=2, dtype="bool").all() and not Tensor.randint(7, high=1, dtype="bool").any()
+
+
 def test_mistakes_are_named() -> None:
     with pytest.raises(TypeError, match="randint"):
         Tensor.rand(3, dtype="int32")
@@ -164,8 +170,9 @@ def test_mistakes_are_named() -> None:
         Tensor.randint(3, low=5, high=5)
     with pytest.raises(ValueError, match="do not fit int8"):
         Tensor.randint(3, high=1000, dtype="int8")
-    with pytest.raises(TypeError, match="bool"):
-        Tensor.randint(3, dtype="bool")
+    for low, high in ((0, 3), (-1, 2), (2, 3)):
+        with pytest.raises(ValueError, match="do not fit bool"):
+            Tensor.randint(3, low=low, high=high, dtype="bool")
     with pytest.raises(ValueError, match="samples of 2 without replacement"):
         Tensor([1.0, 2.0]).multinomial(3)
     with pytest.raises(ValueError, match="no fans"):

@@ -28,6 +28,7 @@ _TENSORS = ("A", "B", "Self", "Tensor")  # annotations
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool, int)}
 _EXPLAINED = (TypeError, ValueError, IndexError, OverflowError)
 _CONFUSED = (*_EXPLAINED, AttributeError, KeyError)
+_RETRIED = (*_CONFUSED, RuntimeError)
 _OURS = frozenset({"tg_frontend", "tg_lazy", "tg_dtype", "tg_shape", "tg_runtime", "tinytg"})
 _OPENINGS = ("__init__", "__call__", "forward")
 _TRUTHS = ("bool", "bool_")  # of Python and numpy
@@ -260,6 +261,25 @@ def _with_python_numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
     return positional, named
 
 
+def _number_within(value: Any, depth: int = _NESTED) -> Any:
+    """The integers that tensors without axes hold, which are computed now, in lists too; all else as it is."""
+    kind = type(value)
+    if hasattr(kind, "lazydata"):
+        return int(value.item()) if value.shape == () and value.dtype.kind in ("int", "uint") else value
+    if kind in (tuple, list) and depth and len(value) <= _ARGUMENTS:
+        parts = [_number_within(part, depth - 1) for part in value]
+        return kind(parts) if any(a is not b for a, b in zip(parts, value, strict=True)) else value
+    return value
+
+
+def _with_integers(args: tuple[Any, ...], kwargs: dict[str, Any], first: int) -> tuple[Any, dict[str, Any]] | None:
+    """Arguments from a place on, with :func:`_number_within` for each; None if there are no such tensors in them."""
+    positional = (*args[:first], *(_number_within(value) for value in args[first:]))
+    named = {name: _number_within(value) for name, value in kwargs.items()}
+    given = (*zip(positional, args, strict=True), *((named[name], value) for name, value in kwargs.items()))
+    return (positional, named) if any(a is not b for a, b in given) else None
+
+
 def _is_truth(value: Any) -> bool:
     if value is True or value is False:
         return True
@@ -408,6 +428,13 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
         except _CONFUSED as error:
             simpler = _with_python_numbers(args, kwargs)  # for sizes, axes and bounds
             simpler = None if simpler and _through_others(error) else simpler
+            if not simpler and not _through_others(error):  # where an integer is wanted, a tensor of one is one
+                try:
+                    integers = _with_integers(args, kwargs, bound)
+                    if integers:
+                        return method(*integers[0], **integers[1])
+                except _RETRIED:  # it was not about that
+                    pass
             other = Beside.find(function.__name__, args, kwargs) if both and Beside.find and not simpler else None
             if not other and not simpler:
                 known = not (kwargs and isinstance(error, TypeError) and _raised_at(error)[0] == 0)

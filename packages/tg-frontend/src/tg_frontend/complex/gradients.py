@@ -52,6 +52,12 @@ def retain_grad(z: Any) -> Any:
     return z
 
 
+def detach_(z: Any) -> Any:
+    for part in z._parts:
+        part.detach_()
+    return z
+
+
 def _weighted(z: Any, gradient: Any, what: str) -> Any:
     """The real number whose gradient is meant: the real part of the product with the conjugate."""
     if gradient is None:

@@ -137,12 +137,15 @@ RULES: dict[str, Callable[..., Any]] = {
     "replace": writing.replace,
     "fill": writing.fill,
     "fill_": writing.fill_,
+    "fill_diagonal_": writing.fill_diagonal_,
+    "copy_": writing.copy_,
     "zero_": writing.zero_,
     "normal_": writing.normal_,
     "uniform_": writing.uniform_,
     # gradients
     "requires_grad_": gradients.requires_grad_,
     "retain_grad": gradients.retain_grad,
+    "detach_": gradients.detach_,
     "backward": gradients.backward,
     "gradient": gradients.gradient,
 }  # fmt: skip

@@ -93,6 +93,26 @@ def fill_(z: Any, value: Any) -> Any:
     return assign(z, value.item() if isinstance(value, Array) else value)
 
 
+def copy_(z: Any, src: Any, non_blocking: Any = False) -> Any:
+    if not is_complex(z):  # as a cast, which warns
+        return z.copy_(type(z)(src).cast(z.dtype))
+    if src is None:
+        raise TypeError(f"copy_: None is no value for a tensor of shape {z.shape}")
+    values = _values(z, src.to(z.device) if isinstance(src, Array) else src, "copy_")  # type: ignore[attr-defined]
+    for part, new in zip(z._parts, values, strict=True):
+        part.copy_(new)
+    return z
+
+
+def fill_diagonal_(z: Any, fill_value: Any, wrap: Any = False) -> Any:
+    if not is_complex(z):
+        raise TypeError(f"fill_diagonal_: complex numbers into a tensor of {z.dtype.name}; cast them")
+    number = complex(fill_value.item() if isinstance(fill_value, Array) else fill_value)
+    for part, new in zip(z._parts, (number.real, number.imag), strict=True):
+        part.fill_diagonal_(new, wrap)
+    return z
+
+
 def zero_(z: Any) -> Any:
     return assign(z, 0)
 

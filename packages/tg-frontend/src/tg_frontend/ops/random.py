@@ -268,11 +268,11 @@ def randint(
 
     Args:
       shape: sizes, or one tuple of them. Or as PyTorch has it: the upper bound, or both bounds, and a tuple of sizes.
-      dtype: of the elements: an integer, or a float that holds them.
+      dtype: of the elements: an integer, a bool, or a float that holds them.
 
     Raises:
-      ValueError: if the range is empty, or wider than 2**32.
-      TypeError: if a bound is no integer, or bools are wanted.
+      ValueError: if the range is empty, wider than 2**32, or more than the dtype holds.
+      TypeError: if a bound is no integer, or complex numbers are wanted.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -288,7 +288,8 @@ def randint(
         return _finish(
             randint(cls, *shape, low=low, high=high, device=device, dtype=dtypes.int64).cast(kind), requires_grad
         )
-    if not isinstance(low, int) or not isinstance(high, int) or not dtypes.is_int(kind):
+    truths = kind.kind == "bool"
+    if not isinstance(low, int) or not isinstance(high, int) or not (truths or dtypes.is_int(kind)):
         raise TypeError(f"randint: bounds and dtype are integers, got {low!r}, {high!r} and {kind.name}")
     if not 0 < high - low <= 1 << 32:
         raise ValueError(f"randint: from {low} to below {high} are {high - low} numbers; 1 to 2**32 are possible")
@@ -298,6 +299,8 @@ def randint(
     wide = cls._wrap(words)
     if high - low < 1 << 32:
         wide = wide % (high - low)
+    if truths:
+        return _finish((wide + low).cast(kind), requires_grad)
     # wraps to the right number for a negative low
     return _finish(wide.cast(kind) + low, requires_grad)
 
