@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,9 @@ from tg_codegen.emit.kernel import emit_nest
 from tg_codegen.ir.verify import verify
 from tg_codegen.machine.costs import CPUCosts
 from tg_codegen.nest.lower import lower
+from tg_codegen.nest.spec import Kind
 from tg_codegen.plan.actions import apply
+from tg_codegen.plan.cpu.packing import even_group
 from tg_codegen.plan.cpu.panels import panel_bytes, widest
 from tg_codegen.plan.cpu.planner import CPUPlanner, cpu_loops
 from tg_codegen.plan.cpu.thread_loops import part_for_each_thread
@@ -21,7 +24,7 @@ from tg_codegen.plan.vocabulary import parse_loop
 from tg_dtype import dtypes
 from tg_lazy import BufferArg, LazyOp, Ops
 from tg_lazy import ast as A
-from tg_shape import ShapeTracker
+from tg_shape import ShapeTracker, upper
 
 ST = ShapeTracker.from_shape
 F32 = dtypes.float32
@@ -42,6 +45,15 @@ def convolution(b: int, c: int, h: int, o: int, k: int) -> LazyOp:
     total = A.reduce(A.alu(Ops.MUL, A.load(1, F32, x), A.load(2, F32, w)), Ops.ADD, (4, 5, 6))
     sizes = (b * o * left * left, b * c * h * h, o * c * k * k)
     return A.sink((A.store(0, ST((b, o, left, left, 1, 1, 1)), total),), tuple(BufferArg(F32, n) for n in sizes))
+
+
+def product(m: int, k: int, n: int, turned: bool = False, beside: bool = True) -> LazyOp:
+    """(m, k) times (k, n), the second operand turned if so marked; stored as (n, m) unless ``beside``."""
+    left = ST((m, 1, k)).expand((m, n, k))
+    right = ST((1, n, k)) if turned else ST((1, k, n)).permute((0, 2, 1))
+    total = A.reduce(A.alu(Ops.MUL, A.load(1, F32, left), A.load(2, F32, right.expand((m, n, k)))), Ops.ADD, (2,))
+    out = ST((m, n, 1)) if beside else ST((n, m, 1)).permute((1, 0, 2))
+    return A.sink((A.store(0, out, total),), tuple(BufferArg(F32, s) for s in (m * n, m * k, k * n)))
 
 
 def packs(log: list[str]) -> list[str]:
@@ -149,3 +161,71 @@ def test_what_stays_in_the_cache_is_packed_if_many_tiles_read_it(rows: int, l2_k
     stored = A.sink((A.store(0, ST((rows, columns, 1)), total),), tuple(BufferArg(F32, n) for n in sizes))
     target = Target(vector_bytes=64, registers=32, threads=2, l1_bytes=48 << 10, l2_bytes=l2_kb << 10)
     assert bool(packs([str(action) for action in cpu_loops(lower(stored), target)])) is copied
+
+
+FAR = Target(vector_bytes=32, registers=16, threads=2, l1_bytes=48 << 10, l1_ways=12, l2_bytes=1 << 21,
+             last_bytes=1 << 26)  # fmt: skip
+
+
+def loops(ast: LazyOp, target: Target, root: str) -> list[int]:
+    """Iterations of a dimension's serial loops in the plan for a product, the outermost first."""
+    nest = lower(ast)
+    nest = apply(nest, cpu_loops(nest, target))
+    serial = [a for a in nest.axes if a.root.name == root and a.kind in (Kind.LOOP, Kind.THREAD)]
+    return [upper(a.extent) for a in serial]
+
+
+def test_panels_are_packed_together_where_rows_come_from_far() -> None:
+    """Of 1024 x 1024, 4 MB, a cache of 2 MB keeps too little from one panel to the next; of 512 x 512, everything."""
+    assert loops(product(1024, 1024, 1024), FAR, "i1") == [8, 8]
+    assert loops(product(1024, 1024, 1024, turned=True), FAR, "i1") == [8, 8]
+    assert loops(product(512, 512, 512), FAR, "i1") == [32]
+    assert loops(product(1024, 1024, 1024), replace(FAR, l2_bytes=1 << 23), "i1") == [64]
+    assert loops(product(1024, 1024, 1024), replace(FAR, threads=64), "i1") == [64]  # a panel for each
+    apart = product(1024, 1024, 1024, beside=False)  # neighbours in the output are in the next tile of rows
+    assert loops(apart, FAR, "i1") == [64]
+
+
+def test_no_thread_has_more_to_do_for_panels_that_are_packed_together() -> None:
+    rng = random.Random(5)
+    for _ in range(300):
+        count, threads, far = rng.randint(1, 300), rng.choice((1, 2, 3, 8, 60)), rng.uniform(0.01, 0.2)
+        nbytes = rng.randint(1 << 12, 1 << 20)
+        planner = CPUPlanner(lower(product(1024, 1024, 1024)), replace(FAR, threads=threads))
+
+        def busiest(together: int, count: int = count, threads: int = threads) -> int:
+            groups = [min(together, count - first) for first in range(0, count, together)]
+            share = -(-len(groups) // threads)
+            return max(sum(groups[first : first + share]) for first in range(0, len(groups), share))
+
+        together = even_group(planner, count, nbytes, far)
+        assert together == 1 or together * nbytes <= FAR.resident_bytes
+        assert busiest(together) <= busiest(1) * (1 + far)
+        assert even_group(planner, count, nbytes, 0.0) == 1
+        alone = even_group(planner, count, nbytes, far, divided=True)  # threads have a loop of their own
+        assert alone == max(1, min(count // 2, FAR.resident_bytes // nbytes))
+
+
+def test_results_of_panels_that_are_packed_together() -> None:
+    """Tiles that are left over along rows, columns and groups; a cache so small that the product is short."""
+    rng = random.Random(6)
+    small = Target(vector_bytes=16, registers=16, threads=2, l1_bytes=1 << 13, l2_bytes=1 << 14,
+                   cpu=replace(CPUCosts(), thread_cycles=0))  # fmt: skip
+    partial = 0
+    for _ in range(6):
+        m, k, n = rng.randint(90, 120), rng.randint(35, 45), rng.randint(40, 90)
+        ast = product(m, k, n, turned=True)
+        if len(loops(ast, small, "i1")) < 2:
+            continue
+        nest = lower(ast)
+        nest = apply(nest, cpu_loops(nest, small))
+        partial += n % next(a.stride for a in nest.axes if a.root.name == "i1") > 0
+        sink = emit_nest(nest, small)
+        verify(sink)
+        values = np.random.default_rng(0)
+        x, y = (values.standard_normal(s).astype(np.float32) for s in ((m, k), (n, k)))
+        out: Array = np.zeros((m, n), np.float32)
+        for core in range(2):
+            interpret(linearize(sink), [a.data.cast("B") for a in (out, x, y)], {"core_id": core})
+        np.testing.assert_allclose(out, x @ y.T, rtol=1e-4, atol=1e-4)
+    assert partial > 1, "groups with fewer panels than the others are tried"

@@ -14,6 +14,7 @@ from ...nest.windows import held, windowed
 from ..actions import Outermost, Pack, Split, loads_of
 from ..planner import Planner
 from .panels import largest_piece, least_reads, overlapped, pack_load, packed_itemsize, scattered
+from .row_tiles import footprint
 from .thread_loops import longest_first, panels_for_each_thread
 
 GROUP_TILES = 8
@@ -78,8 +79,8 @@ def pack_vectors(planner: Planner, lanes: Root, vectors: Sequence[Node]) -> bool
         uneven = planner.evenly and not planner.enough(serial[0]) and any(map(planner.enough, panels))
         if private and not uneven:
             around = [a for a in around if a not in panels]  # each thread packs all panels for itself
-        if planner.contracted and around == panels and len(panels) == 1 and again >= GROUP_TILES:
-            around = [group_panels(planner, panels[0], nbytes)]
+        if len(panels) == 1 and panels[0] in around and again >= GROUP_TILES:
+            around = group_panels(planner, lanes, around, panels[0], nbytes)
             serial = serial_loops(planner)
         around = longest_first(planner, around)
         if serial[: len(around)] != around:
@@ -92,28 +93,98 @@ def pack_vectors(planner: Planner, lanes: Root, vectors: Sequence[Node]) -> bool
     return False
 
 
-def group_panels(planner: Planner, panels: Axis, nbytes: int) -> Axis:
+def group_panels(planner: Planner, lanes: Root, around: Sequence[Axis], panels: Axis, nbytes: int) -> list[Axis]:
     """Cuts the loop over panels in groups that the second-level cache holds: the panels of a group are packed together.
 
-    A tile of rows is then read from memory once for all panels of a group, and is in a near cache for the others.
+    A tile of rows is then read from far once for all panels of a group, and is in a near cache for the others.
 
     Args:
       planner: takes the action.
-      panels: the loop.
+      lanes: the dimension of the panels' vectors.
+      around: the loops around what is packed.
+      panels: that of them which is over panels.
       nbytes: bytes of a panel.
 
     Returns:
-      The outermost loop over panels.
+      The loops around what is packed then.
     """
-    if not isinstance(panels.extent, int):
-        return panels
-    most = max(1, min(planner.target.panel_bytes, planner.target.block_bytes) // nbytes)
-    threads = planner.target.threads if planner.threaded else 1
-    parts = max(2, threads * -(-panels.extent // (threads * most)))
-    together = -(-panels.extent // parts)
-    if 1 < together < panels.extent:
-        planner.do(Split(panels.name, together, Kind.LOOP))
-    return planner.nest.axis(panels.name)
+    others = [a for a in around if a is not panels]
+    if not isinstance(panels.extent, int) or (planner.contracted and others):
+        return [*around]
+    together = largest_group(planner, panels.extent, nbytes) if planner.contracted else (
+        even_group(planner, panels.extent, nbytes, far_rows(planner, lanes, others), any(map(planner.enough, others))))
+    if together < 2:
+        return [*around]
+    planner.do(Split(panels.name, together, Kind.LOOP))
+    return [planner.nest.axis(panels.name) if a is panels else a for a in around]
+
+
+def largest_group(planner: Planner, count: int, nbytes: int) -> int:
+    """How many of ``count`` panels of ``nbytes`` each are packed together: as many as the second-level cache holds.
+
+    Matrix instructions compute so much with each row in a cycle that they wait for it where it comes from far.
+    """
+    target = planner.target
+    most = max(1, min(target.panel_bytes, target.block_bytes) // nbytes)
+    threads = target.threads if planner.threaded else 1
+    parts = max(2, threads * -(-count // (threads * most)))
+    together = -(-count // parts)
+    return together if together < count else 1
+
+
+def even_group(planner: Planner, count: int, nbytes: int, far: float, divided: bool = False) -> int:
+    """How many of ``count`` panels of ``nbytes`` each are packed together, where rows mostly come in time.
+
+    The panels stay in the second-level cache beside the rows and results. A group is no gain for which some threads
+    have more to do than others.
+
+    Args:
+      planner: its nest has the tile.
+      count: how many panels there are.
+      nbytes: bytes of each.
+      far: what reading the rows from far adds to a product, as a share of it.
+      divided: whether another loop is divided among threads.
+    """
+    target = planner.target
+    most = min(target.panel_bytes, target.resident_bytes) // nbytes
+    threads = target.threads if planner.threaded and not divided else 1
+
+    def cost(together: int) -> float:
+        """Panels that the busiest thread computes, and those whose product takes as long as its reads from far."""
+        return min(count, -(-count // together // threads) * together) * (1 + far / together)
+
+    return min(range(min(count // 2, most), 0, -1), key=cost, default=1) if far else 1
+
+
+def far_rows(planner: Planner, lanes: Root, around: Sequence[Axis]) -> float:
+    """What reading the rows of a tile from far rather than near adds to its product, as a share of it.
+
+    Where the second-level cache does not hold all rows, each panel has them read again from the last cache or from
+    memory.
+
+    Args:
+      planner: its nest has the tile.
+      lanes: the dimension of the tile's vectors.
+      around: loops in each of whose iterations the rows may be others.
+
+    Returns:
+      The share; 0 where the rows stay near, or where the lanes of a result lie apart, so that neighbouring rows are
+      to be stored before the next panel.
+    """
+    nest, target, costs = planner.nest, planner.target, planner.target.cpu
+    if any(coefficient(store.index, lanes.var) != 1 for store in nest.stores):
+        return 0.0
+    rows = {n.arg[0]: n for n in planner.loads if lanes.var not in n.free}
+    nbytes = {slot: footprint(nest, n) // prod(
+        upper(nest.roots[a.root].extent) for a in around if a.root in n.free) for slot, n in rows.items()}
+    if sum(nbytes.values()) <= target.block_bytes:
+        return 0.0
+    tile = [a for a in nest.axes if a.kind is Kind.UPCAST]
+    late = sum(
+        prod(upper(a.extent) for a in tile if a.root in n.free) * n.dtype.itemsize / target.line_bytes * (
+            costs.line(nbytes[slot], target.block_bytes, target.last_bytes) - costs.far_load)
+        for slot, n in rows.items())
+    return late / (prod(upper(a.extent) for a in tile) * costs.load)
 
 
 def pack_rows(planner: Planner, rows: Root, reduced: Root) -> None:
