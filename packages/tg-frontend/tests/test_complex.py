@@ -448,7 +448,7 @@ def test_copies_into_complex_tensors_views_of_them_and_real_ones() -> None:
     np.testing.assert_array_equal(x.numpy(), second.real)
     for wrong in (None, Tensor(second).reshape(1, rows, cols).repeat(2, 1, 1)):
         with pytest.raises((TypeError, ValueError), match=r"^Tensor\.copy_: "):
-            z.copy_(wrong)  # type: ignore[arg-type]
+            z.copy_(wrong)
 
 
 def test_a_gradient_flows_through_copies_of_complex_numbers() -> None:
@@ -464,8 +464,9 @@ def test_a_gradient_flows_through_copies_of_complex_numbers() -> None:
 
 def test_a_diagonal_of_complex_numbers_is_filled_as_numpy_fills_it() -> None:
     rows, cols = 7, 2
+    number: Any = 2 - 1j
     for wrap in (False, True):
-        filled = Tensor(np.zeros((rows, cols), np.complex128)).fill_diagonal_(2 - 1j, wrap=wrap).numpy()
+        filled = Tensor(np.zeros((rows, cols), np.complex128)).fill_diagonal_(number, wrap=wrap).numpy()
         wanted = np.zeros((rows, cols), np.complex128)
         np.fill_diagonal(wanted, 2 - 1j, wrap=wrap)
         np.testing.assert_array_equal(filled, wanted)

@@ -182,7 +182,7 @@ INTEGERS: dict[str, Callable[[Any], Any]] = {
     "repeat": lambda n: Tensor([1, 2]).repeat(n),
     "permute": lambda n: Tensor.arange(60).reshape(n, 60 // n).permute(n - n + 1, n - n),
     "sum": lambda n: Tensor.arange(60).reshape(n, 60 // n).sum(n - n + 1),
-    "sum of axes": lambda n: Tensor.arange(60).reshape(n, 60 // n).sum(dim=(n - n, n - n + 1)),
+    "sum of axes": lambda n: Tensor.arange(60).reshape(n, 60 // n).sum((n - n, n - n + 1)),
     "topk": lambda n: Tensor([5, 2, 9, 4, 7, 1]).topk(n).values,
     "chunk": lambda n: Tensor.arange(12).chunk(n)[1],
     "split": lambda n: Tensor.arange(12).split([n, 12 - n])[1],
@@ -209,6 +209,7 @@ def test_a_tensor_of_one_integer_is_one(name: str) -> None:
 
 @pytest.mark.parametrize("wrong", [2.0, True, [2], [2, 3]])
 def test_other_tensors_are_no_integers(wrong: Any) -> None:
-    for call in (lambda: Tensor.ones(Tensor(wrong)), lambda: Tensor([1, 2, 3]).topk(Tensor(wrong))):
+    size: Any = Tensor(wrong)
+    for call in (lambda: Tensor.ones(size), lambda: Tensor([1, 2, 3]).topk(size)):
         with pytest.raises(TypeError, match=r"^Tensor\.(ones|topk): .*integers?"):
             call()

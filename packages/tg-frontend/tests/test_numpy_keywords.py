@@ -99,7 +99,7 @@ def test_what_is_taken_nowhere_is_known() -> None:
     assert {name for name in NOWHERE if name not in HARMLESS and name not in IGNORED and name not in REFUSED} == set()
 
 
-@pytest.mark.parametrize("name", sorted(set(REFUSED) & set(NOWHERE)))
+@pytest.mark.parametrize("name", sorted(set(REFUSED) & set(NOWHERE) - {"out"}))  # which is written: test_outs
 def test_what_is_refused_is_refused_in_words(name: str) -> None:
     with pytest.raises(TypeError, match=f"takes no '{name}': "):
         ANY([[1.0]]).sum(**{name: "F"})

@@ -195,9 +195,8 @@ def test_arguments_without_effect_and_those_that_are_refused() -> None:
     x = Spelled(f(3))
     assert x.float(memory_format="contiguous").shape == (3,)
     assert x.relu(inplace=False).shape == (3,)
-    for name in ("out", "inplace"):
-        with pytest.raises(TypeError, match=rf"relu\(\) takes no '{name}'"):
-            x.relu(**{name: True})
+    with pytest.raises(TypeError, match=r"relu\(\) takes no 'inplace'"):
+        x.relu(inplace=True)
 
 
 def test_windows_do_not_lie_in_the_padding_alone() -> None:

@@ -14,6 +14,7 @@ from threading import local
 
 from tg_lazy.graph.origin import WRAPPERS
 
+from .plain_numbers import with_integers, with_python_numbers
 from .spellings import CONVERTED, FIRST, IGNORED, REFUSED, SELF, SPELLINGS, VARIADIC, is_harmless, reached
 
 TYPE_CHECKING = False
@@ -31,12 +32,12 @@ _CONFUSED = (*_EXPLAINED, AttributeError, KeyError)
 _RETRIED = (*_CONFUSED, RuntimeError)
 _OURS = frozenset({"tg_frontend", "tg_lazy", "tg_dtype", "tg_shape", "tg_runtime", "tinytg"})
 _OPENINGS = ("__init__", "__call__", "forward")
+_WRITING = ("assign", "replace", "backward", "realize")  # names without an underscore that write into tensors
 _TRUTHS = ("bool", "bool_")  # of Python and numpy
 _ROWS_OF_INTEGERS = ("int", "sint", "Sequence[int]", "Sequence[sint]", "tuple[int, ...]", "tuple[sint, ...]", "Axes",
                      "Axis", "Sizes", "Numbers", "Ints")  # fmt: skip
 _BY_NAME = 1 << 30  # the place of an argument that is given by name alone
-_NESTED = 3  # calls of a method with complex numbers inside of its own formula for them; lists in lists of arguments
-_ARGUMENTS = 64  # elements of a list of arguments, at the most, whose own elements may be arguments: more are data
+_NESTED = 3  # calls of a method with complex numbers inside of its own formula for them
 _LISTED = 8  # elements of a list of arguments that are looked at
 _ORDERED = frozenset(
     """
@@ -79,6 +80,16 @@ class Beside:
             return other(*args, **kwargs)
         finally:
             deep[label] -= 1
+
+
+class Results:
+    """Results that go to tensors which are given by ``out=``.
+
+    Attributes:
+      write: calls a function without that argument, and writes what it gives.
+    """
+
+    write: ClassVar[Callable[[str, Callable[..., Any], list[str], tuple[Any, ...], dict[str, Any]], Any] | None] = None
 
 
 def no_complex(label: str) -> TypeError:
@@ -141,6 +152,12 @@ class _Signature:
         inherited = ours and not hasattr(kind, "lazydata")  # Parameter's are called Tensor's
         owner = kind.__name__ if inherited else self.owner
         return owner if name in _OPENINGS else f"{owner}.{name}"
+
+    def gives_results(self) -> bool:
+        """Whether ``out=`` may ask to write elsewhere what the function gives; it takes no ``out`` itself."""
+        writes = self.name.endswith("_") or self.name in _WRITING or self.name in _OPENINGS
+        ours = self.owner == "Tensor" or not self.bound
+        return ours and not (writes or self.anything or "out" in self.names)
 
     def ill_suited(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Which argument is not what the signature says, though the function might compute something with it."""
@@ -232,52 +249,6 @@ def check_truth(value: Any, name: str, label: str) -> None:
     alone = hasattr(type(value), "lazydata") and value.shape == () and value.dtype.kind == "bool"
     if not (alone or _is_truth(value)):
         raise TypeError(f"{label}: {name} is True or False, got {_shown(value)}")
-
-
-def without_numpy(value: Any, depth: int = _NESTED) -> Any:
-    """What numpy's numbers stand for in an argument, in lists too: Python's numbers; all else as it is.
-
-    Example:
-      >>> import numpy as np
-      >>> from tg_frontend.keywords import without_numpy
-      >>> without_numpy((np.int64(2), [np.float32(0.5)], "axis"))
-      (2, [0.5], 'axis')
-    """
-    kind = type(value)
-    if kind is tuple or kind is list:
-        inside = depth - 1 if len(value) <= _ARGUMENTS else 0
-        parts = [without_numpy(part, inside) for part in value] if depth else value
-        return kind(parts) if any(a is not b for a, b in zip(parts, value, strict=True)) else value
-    if kind.__module__ == "numpy" and getattr(value, "shape", None) == () and value.dtype.kind in "biufc":
-        return value if value.dtype.char in "gG" else value.item()  # of a long double that is a long double
-    return value
-
-
-def _with_python_numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
-    """Arguments :func:`without_numpy`'s numbers; None if there are none in them."""
-    positional, named = without_numpy(args), {name: without_numpy(value) for name, value in kwargs.items()}
-    if positional is args and all(named[name] is value for name, value in kwargs.items()):
-        return None
-    return positional, named
-
-
-def _number_within(value: Any, depth: int = _NESTED) -> Any:
-    """The integers that tensors without axes hold, which are computed now, in lists too; all else as it is."""
-    kind = type(value)
-    if hasattr(kind, "lazydata"):
-        return int(value.item()) if value.shape == () and value.dtype.kind in ("int", "uint") else value
-    if kind in (tuple, list) and depth and len(value) <= _ARGUMENTS:
-        parts = [_number_within(part, depth - 1) for part in value]
-        return kind(parts) if any(a is not b for a, b in zip(parts, value, strict=True)) else value
-    return value
-
-
-def _with_integers(args: tuple[Any, ...], kwargs: dict[str, Any], first: int) -> tuple[Any, dict[str, Any]] | None:
-    """Arguments from a place on, with :func:`_number_within` for each; None if there are no such tensors in them."""
-    positional = (*args[:first], *(_number_within(value) for value in args[first:]))
-    named = {name: _number_within(value) for name, value in kwargs.items()}
-    given = (*zip(positional, args, strict=True), *((named[name], value) for name, value in kwargs.items()))
-    return (positional, named) if any(a is not b for a, b in given) else None
 
 
 def _is_truth(value: Any) -> bool:
@@ -411,8 +382,11 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
     real, both = numbers == "real", numbers == "both"
     plain = bool(signature.plain)
     first = min((at for at, *_ in signature.plain), default=_BY_NAME)
+    gives = signature.gives_results()
 
     def method(*args: Any, **kwargs: Any) -> Any:
+        if kwargs and gives and kwargs.get("out") is not None and Results.write:
+            return Results.write(signature.label(args), method, signature.names, args, kwargs)
         if both and args and type(args[0]) in Beside.kinds and Beside.find:  # Tensor.conj(z)
             other = Beside.find(function.__name__, args, kwargs)
             if other:
@@ -426,11 +400,11 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
         try:
             return function(*args, **kwargs)
         except _CONFUSED as error:
-            simpler = _with_python_numbers(args, kwargs)  # for sizes, axes and bounds
+            simpler = with_python_numbers(args, kwargs)  # for sizes, axes and bounds
             simpler = None if simpler and _through_others(error) else simpler
             if not simpler and not _through_others(error):  # where an integer is wanted, a tensor of one is one
                 try:
-                    integers = _with_integers(args, kwargs, bound)
+                    integers = with_integers(args, kwargs, bound)
                     if integers:
                         return method(*integers[0], **integers[1])
                 except _RETRIED:  # it was not about that

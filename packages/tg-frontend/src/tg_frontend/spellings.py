@@ -72,6 +72,7 @@ CONVERTED: dict[str, tuple[tuple[str, ...], Callable[[Any], Sequence[Any]]]] = {
 
 HARMLESS: dict[str, tuple[object, ...]] = {
     "out": (None,),
+    "sparse_grad": (False, True),
     "inplace": (False,),
     "pin_memory": (False, None),
     "recompute_scale_factor": (False, None),
@@ -99,7 +100,7 @@ IGNORED = ("memory_format", "non_blocking", "compute_mode", "layout", "foreach",
 """Arguments of other libraries that are about speed alone, about what there is one of here, or about warnings."""
 REFUSED = {
     "generator": "one stream of random numbers serves a program: manual_seed(), get_rng_state(), set_rng_state()",
-    "out": "results are not written into another tensor; use its assign() with the result",
+    "out": "it writes into tensors itself, or gives none",
     "inplace": "tensors are not changed by this; take what it returns",
     "where": "write mask.where(x, value), with the value that does not count, for the tensor",
     "initial": "compute it beside the result, as with maximum() or +; of no elements, concatenate it first",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tg_dtype import can_safe_cast
+from tg_dtype import DType, can_safe_cast
 from tg_lazy import LazyBuffer, Ops
 from tg_lazy.graph.lazybuffer import graph_lock
 from tg_lazy.trackers import writes_once
@@ -404,18 +404,23 @@ def _viewed(x: B) -> B:
     return x
 
 
+def check_kinds(written: DType, result: DType, what: str) -> None:
+    """Raises an error if a result is of a kind of number that does not fit into what is written."""
+    kinds = ("bool", "uint", "int", "float", "complex")
+    narrower = kinds.index(result.kind) > kinds.index(written.kind)
+    if narrower and {result.kind, written.kind} != {"int", "uint"}:
+        raise ArgumentError(
+            f"{what}: the result type {result.name} can't be cast to {written.name}, the type of what is written"
+        )
+
+
 def in_place(x: B, result: B, what: str) -> B:
     """Writes the result of an operator to the memory of its first operand.
 
     Raises:
       ValueError: if it has another shape, or a kind of number that does not fit.
     """
-    kinds = ("bool", "uint", "int", "float", "complex")
-    narrower = kinds.index(result.dtype.kind) > kinds.index(x.dtype.kind)
-    if narrower and {result.dtype.kind, x.dtype.kind} != {"int", "uint"}:
-        raise ArgumentError(
-            f"{what}: the result type {result.dtype.name} can't be cast to {x.dtype.name}, the type of what is written"
-        )
+    check_kinds(x.dtype, result.dtype, what)
     if result.shape != x.shape:
         raise ArgumentError(f"{what}: a result of shape {result.shape} does not fit in place into {x.shape}")
     take_over(x, cast(result, x.dtype))

@@ -98,7 +98,7 @@ def copy_(z: Any, src: Any, non_blocking: Any = False) -> Any:
         return z.copy_(type(z)(src).cast(z.dtype))
     if src is None:
         raise TypeError(f"copy_: None is no value for a tensor of shape {z.shape}")
-    values = _values(z, src.to(z.device) if isinstance(src, Array) else src, "copy_")  # type: ignore[attr-defined]
+    values = _values(z, src.to(z.device) if isinstance(src, Array) else src, "copy_")
     for part, new in zip(z._parts, values, strict=True):
         part.copy_(new)
     return z

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..host.coerce import is_arraylike
-from ..keywords import without_numpy
+from ..plain_numbers import without_numpy
 from ..tensor import Tensor
 
 TYPE_CHECKING = False

@@ -12,8 +12,8 @@ from ..array.casts import floating
 from ..array.gradients import in_training
 from ..array.ingest import placed, sure_of
 from ..host.coerce import to_dtype
-from ..keywords import without_numpy
 from ..memory.realization import readable
+from ..plain_numbers import without_numpy
 from .creation import checked_shape
 from .elementary import log
 from .random import fractions, rand, rand_like
