@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -133,6 +134,35 @@ def test_what_is_read_from_memory_may_lead_anywhere() -> None:
     found = shares(k.uops, 2)
     assert found[1] == ((0, 4), (4, 8))
     assert all(share is not None and share[0] < 0 and share[1] > 1 << 32 for share in found[0])
+
+
+def test_what_is_read_from_memory_leads_where_its_gate_is_open() -> None:
+    """Of comparisons drawn at random: every place that an open gate lets through is in the share, and the ends are."""
+    rng = Random(5)
+    told = 0
+    for _ in range(60):
+        k = LinearBuilder()
+        data, places, core = k.param(0, F32), k.param(1, dtypes.int32), k.special("core_id", 2)
+        read, low, high = k.load(places, k.const(0)), rng.randrange(-9, 5), rng.randrange(6, 20)
+        below = k.alu(Ops.CMPLT, read, k.const(high))
+        if rng.randrange(2):
+            below = k.alu(Ops.NOT, k.alu(Ops.CMPLT, k.const(high - 1), read))
+        above = k.alu(Ops.NOT, k.alu(Ops.CMPLT, read, k.const(low)))
+        if rng.randrange(2):
+            above = k.alu(Ops.CMPLT, k.const(low - 1), read)
+        join = rng.choice((Ops.AND, Ops.AND, Ops.AND, Ops.OR))
+        index = k.alu(Ops.ADD, k.alu(Ops.MUL, core, k.const(100)), k.alu(Ops.MUL, read, k.const(3)))
+        k.load(data, index, gate=k.alu(join, below, above), alt=k.const(0, F32))
+        found = shares(k.uops, 2)[0]
+        for core_id, share in enumerate(found):
+            touched = [100 * core_id + 3 * x for x in range(low, high)]
+            assert share is not None and share[0] <= 4 * touched[0] and 4 * touched[-1] + 4 <= share[1]
+            if join is Ops.AND:
+                assert share == (4 * touched[0], 4 * touched[-1] + 4)
+                told += 1
+            else:
+                assert share[1] > 1 << 30
+    assert told
 
 
 def test_lanes_that_a_gate_closes_do_not_count() -> None:

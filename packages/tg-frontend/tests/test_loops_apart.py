@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tg_dtype import dtypes
 from tg_frontend import Tensor, scan, vmap
 from tg_runtime import Body, Device
 from tg_runtime.execution import apart, loop
@@ -29,17 +30,21 @@ class Record:
 
     Attributes:
       apart: for each body, what was decided.
+      parts: in how many parts each was cut that might be.
       allowed: whether it may be decided that they do.
     """
 
     def __init__(self) -> None:
         self.apart: list[bool] = []
+        self.parts: list[int] = []
         self.allowed = True
         self._decide = threads_apart
 
     def decide(self, *args: Any) -> int:
         found = self._decide(*args) if self.allowed else 0
         self.apart.append(found > 1)
+        if self.allowed:
+            self.parts.append(found)
         return found
 
 
@@ -59,6 +64,8 @@ def both(record: Record, compute: Callable[..., Any], *arrays: Array) -> list[bo
     found, decided = [], []
     for allowed in (True, False):
         record.allowed, record.apart = allowed, []
+        if allowed:
+            record.parts = []
         results = compute(*(Tensor(array, device="CPU").realize() for array in arrays))
         found.append([result.numpy() for result in results])
         decided.append(record.apart)
@@ -200,6 +207,42 @@ def test_what_crosses_over_is_waited_for(step: Step, record: Record) -> None:
     lanes = 3001
     start, x = random(lanes), random(STEPS, lanes, seed=1)
     assert both(record, lambda start, x: scan(step, start, x), start, x) == [False]
+
+
+def row_at(state: Any, k: Any) -> tuple[Any, Any]:
+    """One column of each matrix is subtracted from all."""
+    own = state.index_select(2, k.reshape((1,)))
+    return (state * 0.5 - own * 0.25,) * 2
+
+
+@pytest.mark.skipif(not SEVERAL, reason="there is one thread")
+def test_blocks_that_stay_in_the_cache(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps on more memory than caches hold are cut in more parts than there are threads, of sizes drawn at random."""
+    monkeypatch.setattr(apart, "_near", lambda device: 1 << 14)
+    rng = np.random.default_rng(11)
+    threads, cut = Device["CPU"].steps_apart, 0
+    for _ in range(6):
+        count, m, n = (int(rng.integers(low, high)) for low, high in ((40, 150), (3, 9), (4, 12)))
+        start = random(count, m, n)
+        places = Tensor.arange(n, dtype=dtypes.int32, device="CPU")
+        both(record, lambda start, places=places: scan(row_at, start, places), start)
+        both(record, lambda start, x: scan(rows, start, x), start, random(n, count, m, n, seed=1))
+        lanes = int(rng.integers(20000, 60000))
+        assert both(record, lambda start, x: scan(average, start, x), random(lanes), random(9, lanes, seed=1)) == [True]
+        assert record.parts[0] > threads
+        cut += sum(found > threads for found in record.parts)
+    assert cut >= 6
+
+
+@pytest.mark.skipif(not SEVERAL, reason="there is one thread")
+def test_what_all_blocks_read_is_no_large_matrix(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "_near", lambda device: 1 << 14)
+    width = 61
+    decided = both(
+        record, lambda h, x, w: scan(lambda h, x: ((h @ w + x).tanh(),) * 2, h, x),
+        random(290, width), random(9, 290, width, seed=1), random(width, width, seed=2) / 8,
+    )  # fmt: skip
+    assert record.parts[0] <= Device["CPU"].steps_apart and len(decided) == 1
 
 
 def test_gradients(record: Record) -> None:

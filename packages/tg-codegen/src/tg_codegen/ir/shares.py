@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tg_dtype import dtypes
 from tg_lazy import ALU, COMPARISONS, Ops
 
-from .bounds import Bounds, Interval
+from .bounds import Bounds, Interval, dtype_bounds
 from .facts import element, pointer_base
 from .spec import CLOSES, OPENS, TRANSFERS
 from .uop import UOp, UOps
@@ -53,10 +53,13 @@ class _Accesses:
             for value in _deciding(u):
                 if value not in varying:
                     self.common(value)
+        gates = [gate for u in self.steps if u.op in TRANSFERS and (gate := _gate(u)) is not None]
+        self.facts = {gate: _facts(gate) for gate in gates}
 
     def touched(self, thread: int) -> dict[int, Interval]:
         """The bytes of each buffer between which all lie that a thread reads and writes."""
         bounds = _Decided(thread, self.common)
+        narrowed: dict[UOp, _Decided] = {}
         found: dict[int, Interval] = {}
         depth, skipped = 0, 0
         for u in self.steps:
@@ -72,7 +75,10 @@ class _Accesses:
                 pointer = pointer_base(u.src[0])
                 first, end = bounds.lanes(u)
                 if first < end:
-                    low, high = bounds(u.src[1])
+                    gate, within = _gate(u), bounds
+                    if gate is not None and (facts := self.facts.get(gate)):
+                        within = narrowed.get(gate) or narrowed.setdefault(gate, _Decided(thread, None, facts))
+                    low, high = within(_place(u))
                     size = element(pointer).itemsize
                     own = (low + first) * size, (high + end) * size
                     known = found.get(pointer.arg, own)
@@ -100,6 +106,40 @@ def _deciding(u: UOp) -> tuple[UOp, ...]:
     return u.src[1:2] if gate is None else (u.src[1], gate)
 
 
+def _facts(gate: UOp) -> dict[UOp, Interval]:
+    """The bounds of integers that are compared with constants, where a gate is open: what an index read from memory is.
+
+    A gate of several lanes tells of what all of them have in common.
+    """
+    facts: dict[UOp, Interval] = {}
+    stack = [gate]
+    while stack:
+        u = stack.pop()
+        negated = u.op is Ops.NOT
+        inner = u.src[0] if negated else u
+        if u.op is Ops.AND or u.op is UOps.BROADCAST:
+            stack += u.src
+        elif inner.op is Ops.CMPLT and all(dtypes.is_int(s.dtype) for s in inner.src):
+            a, b = inner.src
+            value, limit, is_less = (a, b, not negated) if b.op is UOps.CONST else (b, a, negated)
+            if limit.op is not UOps.CONST:
+                continue
+            low, high = facts.get(value, dtype_bounds(value))
+            number = int(limit.arg)
+            if is_less:  # value < number, or number < value, does not hold
+                high = min(high, number if negated else number - 1)
+            else:
+                low = max(low, number if negated else number + 1)
+            facts[value] = low, high
+    return facts
+
+
+def _place(u: UOp) -> UOp:
+    """The index of a LOAD or STORE; where it is taken out of a vector, computed from what that lane is made of."""
+    index = u.src[1]
+    return _lane(index.src[0], index.arg[0]) if index.op is UOps.GEP else index
+
+
 def _lane(u: UOp, lane: int) -> UOp:
     """A lane of a vector, in as small a form as is easily found."""
     if u.dtype.count > 1 and u.op in ALU:
@@ -113,11 +153,14 @@ class _Decided(Bounds):
     Args:
       thread: the number; None for what holds in all.
       common: bounds of what does not depend on it.
+      facts: bounds of some values that are known otherwise.
     """
 
-    def __init__(self, thread: int | None, common: _Decided | None = None) -> None:
+    def __init__(
+        self, thread: int | None, common: _Decided | None = None, facts: Mapping[UOp, Interval] | None = None
+    ) -> None:  # fmt: skip
         super().__init__()
-        self._thread = thread
+        self._thread, self._facts = thread, facts or {}
         if common is not None:
             self._known.update(common._known)
 
@@ -149,7 +192,14 @@ class _Decided(Bounds):
         return super().operands(u)
 
     def own(self, u: UOp, of: list[Interval]) -> Interval | None:
-        """The bounds of a node, from those of its operands; a bool that is known has those of 0 or 1."""
+        """The bounds of a node, from those of its operands and what is known; a known bool has those of 0 or 1."""
+        fact, found = self._facts.get(u), self._computed(u, of)
+        if fact is None:
+            return found
+        low, high = dtype_bounds(u) if found is None else found
+        return max(low, fact[0]), min(high, fact[1])
+
+    def _computed(self, u: UOp, of: list[Interval]) -> Interval | None:
         if _is_core(u) and self._thread is not None:
             return self._thread, self._thread
         if u.op is Ops.WHERE and len(of) == 3:

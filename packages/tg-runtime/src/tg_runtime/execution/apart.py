@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import prod
+from math import gcd, prod
 
 from tg_lazy import LazyOp, Ops, ScheduleItem
 
+from ..device.compiled import Compiled
 from ..device.registry import Device
 from ..kernels.programs import get_spec
 from ..kernels.runner import ast_estimates
@@ -33,6 +34,13 @@ _LEAST_SHARE = 3 << 9
 one of 1,024 is."""
 _LEAST_TOTAL = 1 << 16
 """Operations of all steps, from which on that is worth waking threads."""
+_MOST_BLOCKS = 64
+"""Blocks for each thread, at the most: who touches what is asked of each of them."""
+_IDLE = 7
+"""Of so many blocks one may be missing at the end, for which a thread then has nothing to do."""
+_COMMON = 16
+"""What all blocks read, of a step that is cut in blocks, is at the most this part of the memory of one: each reads it
+from further away again, and products with large matrices had better be of all rows at once."""
 _MOST_WORK = 1 << 20
 """Operations of a step, from which on threads may well meet after each kernel: that takes a microsecond or two."""
 
@@ -41,7 +49,10 @@ Hulls = dict[int, tuple[int, int]]
 
 
 def threads_apart(schedule: Sequence[ScheduleItem], inputs: Sequence[Buffer], walk: Walk) -> int:
-    """How many threads go each by itself through a loop's kernels, made for so many that are awake; 0 for none.
+    """Into how many parts the kernels of a loop are cut, each of which goes through all steps by itself; 0 for none.
+
+    There is one for each thread; or several, where what a step touches is more than fits into the caches of all cores:
+    then a part stays in the cache from its first step to its last, before the thread takes another one.
 
     Args:
       schedule: of the body; what is a view follows what it is a view of already.
@@ -59,13 +70,50 @@ def threads_apart(schedule: Sequence[ScheduleItem], inputs: Sequence[Buffer], wa
         return 0
     work = sum(ops if isinstance(ops := ast_estimates(item.ast)[0], int) else _MOST_WORK for item in kernels)
     threads = min(device.steps_apart, work // _LEAST_SHARE)
-    memory = _Memory(inputs, walk)
-    if threads < 2 or work >= _MOST_WORK or work * walk.length < _LEAST_TOTAL or not memory.regular:
+    if threads < 2 or work * walk.length < _LEAST_TOTAL or not _Memory(inputs, walk).regular:
         return 0
+    near = _near(device)
     kernels.sort(key=lambda item: _parts(item.ast))
+    blocks = _blocks(kernels, -(-_nbytes(kernels) // near), threads)
+    if blocks > threads and (memory := _apart(kernels, _Memory(inputs, walk), device, blocks)) is not None:
+        if memory.common() <= near // _COMMON:
+            return blocks
+    if work >= _MOST_WORK or _apart(kernels, _Memory(inputs, walk), device, threads) is None:
+        return 0
+    return threads
+
+
+def _near(device: Compiled) -> int:
+    """Bytes of a block that stay in the cache of a core."""
+    assert device.renderer is not None, "it compiles kernels"
+    return device.renderer.target.beside_bytes
+
+
+def _blocks(kernels: Sequence[ScheduleItem], least: int, threads: int) -> int:
+    """How many blocks a step is cut into, at least as many as are wanted where that is not too many.
+
+    Kernels may count rows or elements of rows: a number that divides the outermost dimension cuts all of them alike.
+    """
+    most, outer = threads * _MOST_BLOCKS, 0
+    for item in kernels:
+        for store in item.ast.src:
+            dim = next((dim for dim in store.src[0].shape if dim != 1), 1)
+            outer = gcd(outer, dim if isinstance(dim, int) else 1)
+    even = [n for n in range(least, min(outer, most) + 1) if outer % n == 0 and -n % threads * _IDLE <= n]
+    return even[0] if even else min(-(-least // threads) * threads, most)
+
+
+def _nbytes(kernels: Sequence[ScheduleItem]) -> int:
+    """How much memory a step of some kernels touches."""
+    bases = {id(base): base for item in kernels for base in (buffer_of(storage).base for storage in item.bufs)}
+    return sum(base.nbytes for base in bases.values())
+
+
+def _apart(kernels: Sequence[ScheduleItem], memory: _Memory, device: Compiled, parts: int) -> _Memory | None:
+    """The memory, and who touches what of it, where so many parts of a step stay apart."""
     alone = all(memory.tells(item) for item in kernels) and all(
-        memory.apart_after(get_spec(device, item.ast, threads), item) for item in kernels)
-    return threads if alone else 0
+        memory.apart_after(get_spec(device, item.ast, parts), item) for item in kernels)
+    return memory if alone else None
 
 
 def _parts(ast: LazyOp) -> tuple[bool, bool, int]:
@@ -127,15 +175,28 @@ class _Memory:
         return all(_disjoint(self._hulls[cell]) for cell in self._written)
 
     def _cell(self, buffer: Buffer) -> tuple[object, int]:
-        """The memory that a buffer is a part of, in whichever step, and where in it; None for what stays as it is."""
+        """The memory that a buffer is a part of, in whichever step, and where in it; None for parts of what is read.
+
+        What a loop is given and reads whole in each step is memory by itself.
+        """
         base = buffer.base
         number = self._numbers.get(id(buffer), self._numbers.get(id(base)))
         if number is None:
             return id(base), buffer.offset
         place = self._places[number]
+        if place.buffer != 0 and not place.stride:
+            return ("given", number), 0
         if place.buffer != 0 or not place.stride:
             return None, 0
         return ("slots", place.offset), buffer.offset - self._inputs[number].offset
+
+    def common(self) -> int:
+        """Bytes that the first two threads both touch, of what is the same in all steps."""
+        shared = 0
+        for cell, hulls in self._hulls.items():
+            if cell is not None and cell not in self._written and 0 in hulls and 1 in hulls:
+                shared += max(0, min(hulls[0][1], hulls[1][1]) - max(hulls[0][0], hulls[1][0]))
+        return shared
 
 
 def _disjoint(hulls: Hulls) -> bool:

@@ -29,6 +29,8 @@ from .lower import lower
 T = TypeVar("T")
 _CHUNK_S = 0.02
 """About how long steps run in native code before Ctrl-C is looked for."""
+_CHUNK_WORK = 1 << 27
+"""Operations, or bytes, of the steps after which that is looked for first: 30 ms at 4 G a second."""
 _NESTED_WORK = 1 << 32
 """Operations, and bytes, of a loop that is done within a step of another one, without a look for Ctrl-C: less than half
 a second at 10 G a second. Bytes are those of all buffers that a kernel gets, of which it may read a row."""
@@ -244,7 +246,7 @@ class LoopRunner(Runner):
             buffer.ensure_allocated()
         flag = None if condition is None else condition.flag
         going = condition is None or is_set(bufs[condition.first])
-        done, chunk = 0, 8
+        done, chunk = 0, max(8, _CHUNK_WORK // max(*self.body.work, 1))
         while going and (self.length is None or done < self.length):
             before, end = time.perf_counter(), done + chunk
             end = end if self.length is None else min(end, self.length)
