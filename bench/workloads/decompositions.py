@@ -1,4 +1,7 @@
-"""Decompositions of matrices: of a size that blocks divide, in single precision, and of a prime one, in double."""
+"""Decompositions of matrices: of a size that blocks divide, in single precision, and of a prime one, in double.
+
+And of thousands of small matrices at once, whose numbers and sizes are mostly odd.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from ..case import Array, aligned, normal
 from ..workload import Goal, Registry
 
 SIZE, PRIME = 512, 509
+MANY = ((4007, 5), (1511, 13), (701, 31))  # how many small matrices, and of how many rows
 SIDES = 3  # right sides of a system that has few
 COLD = ("cholesky", "solve", "qr", "eigh", "svd", "eig")
 
@@ -41,6 +45,28 @@ def system(n: int) -> list[Array]:
 def few_sides(n: int) -> list[Array]:
     """A matrix, and a few right sides."""
     return [normal(n, n), normal(n, SIDES)]
+
+
+def batch(count: int, n: int) -> list[Array]:
+    """Matrices of normally distributed numbers, with more on the diagonals, so that none is nearly singular."""
+    return [aligned(normal(count, n, n) + 2 * np.sqrt(np.float32(n)) * np.eye(n, dtype=np.float32))]
+
+
+def symmetric_batch(count: int, n: int) -> list[Array]:
+    """The symmetric parts of such."""
+    x = normal(count, n, n)
+    return [aligned((x + x.transpose(0, 2, 1)) / 2)]
+
+
+def definite_batch(count: int, n: int) -> list[Array]:
+    """Positive definite matrices."""
+    x = normal(count, n, n)
+    return [aligned(x @ x.transpose(0, 2, 1) / np.float32(n) + np.eye(n, dtype=np.float32) / 2)]
+
+
+def sides_batch(count: int, n: int) -> list[Array]:
+    """Matrices, and a few right sides of each."""
+    return [*batch(count, n), normal(count, n, SIDES)]
 
 
 def logarithm(library: Any, a: Any) -> Any:
@@ -132,6 +158,20 @@ def register(registry: Registry) -> None:
                 f"{name}, {dtype} {n}", "decompositions", drawn, function, "ms", 1.0, tolerance=tolerance,
                 goals=(Goal("torch", 0.2),), cold=n == SIZE and name in COLD,
                 reference=torch_first if name in ("lu", "matrix_exp") else ("numpy", *torch_first),
+            )  # fmt: skip
+    small: tuple[tuple[str, Callable[[int, int], list[Array]], Callable[..., Any]], ...] = (
+        ("cholesky", definite_batch, lambda library, a: library.linalg.cholesky(a)),
+        (f"solve, {SIDES} sides", sides_batch, lambda library, a, b: library.linalg.solve(a, b)),
+        ("inv", batch, lambda library, a: library.linalg.inv(a)),
+        ("slogdet", batch, logarithm),
+        ("eigvalsh", symmetric_batch, lambda library, a: library.linalg.eigvalsh(a)),
+        ("svdvals", batch, lambda library, a: library.linalg.svdvals(a)),
+    )
+    for count, n in MANY:
+        for name, several, function in small:
+            registry.kernel(
+                f"{name}, float32 {count} of {n}", "decompositions", partial(several, count, n), function, "ms", 1.0,
+                tolerance=2e-3, goals=(Goal("torch", 0.2),), reference=("numpy", *torch_first),
             )  # fmt: skip
     for n in (SIZE, PRIME):
         for name, arrays, function in differentiated:

@@ -112,7 +112,44 @@ def test_singular_and_not_finite() -> None:
         np.testing.assert_allclose(both[one], alone, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["inv", "det", "cholesky", "lu"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [1, 2, 3, int(RNG.integers(4, 12)), 17, 31])
+def test_eigenvalues(n: int, kind: str) -> None:
+    """Weyl: eigenvalues move by no more than the norm of what a matrix is wrong by. Many are equal, or far apart."""
+    a = matrices(23, n, n, kind)
+    a = a + a.conj().transpose(0, 2, 1)
+    a[1], a[2], a[3] = 0, np.eye(n), np.ones((n, n))
+    a[4] *= np.outer(*(10.0 ** -np.arange(n),) * 2)
+    a[5], a[6] = a[5] * 2.0**-90, a[6] * 2.0**90
+    wanted = np.linalg.eigvalsh(a.astype("complex128" if kind.startswith("complex") else "float64"))
+    found = linalg.eigvalsh(Tensor(a)).numpy()
+    assert found.dtype == np.finfo(kind).dtype
+    bound = 8 * n * np.finfo(kind).eps * np.abs(wanted).max(1, keepdims=True)
+    assert (np.abs(found - wanted) <= bound).all()
+    assert (found[1] == 0).all() and (np.diff(found, axis=1) >= 0).all()
+    a[7, 0, 0], a[8, n - 1, 0] = np.nan, np.inf
+    spoiled = linalg.eigvalsh(Tensor(a)).numpy()
+    assert np.isnan(spoiled[7:9]).all()
+    np.testing.assert_array_equal(np.delete(spoiled, (7, 8), 0), np.delete(found, (7, 8), 0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (5, 2), (2, 7), (int(RNG.integers(4, 12)), 9), (31, 31)])
+def test_singular_values(m: int, n: int, kind: str) -> None:
+    a = matrices(21, m, n, kind)
+    a[1], a[2], a[3] = 0, np.eye(m, n), np.ones((m, n))
+    a[4] *= 10.0 ** -np.arange(n)
+    a[5], a[6] = a[5] * 2.0**-90, a[6] * 2.0**90
+    wanted = np.linalg.svd(a.astype("complex128" if kind.startswith("complex") else "float64"), compute_uv=False)
+    found = linalg.svdvals(Tensor(a)).numpy()
+    bound = 8 * max(m, n) * np.finfo(kind).eps * wanted.max(1, keepdims=True)
+    assert (np.abs(found - wanted) <= bound).all() and (found >= 0).all()
+    assert (found[1] == 0).all() and (np.diff(found, axis=1) <= 0).all()
+    a[7, 0, n - 1] = np.nan
+    assert np.isnan(linalg.svdvals(Tensor(a)).numpy()[7]).all()
+
+
+@pytest.mark.parametrize("name", ["inv", "det", "cholesky", "lu", "eigvalsh", "svdvals"])
 def test_gradients(name: str) -> None:
     """By differences: along one direction for all matrices."""
 
@@ -122,8 +159,10 @@ def test_gradients(name: str) -> None:
         if name == "lu":
             _, left, right = linalg.lu(a)
             return ((left.sin() + right.cos()) * weights).sum()
+        if name == "eigvalsh":
+            a = a + a.mT
         found: Tensor = getattr(linalg, name)(a)
-        return (found * (weights if found.ndim == 3 else weights[:, 0, 0])).sum()
+        return (found * (weights[:, 0, 0] if found.ndim == 1 else weights if found.ndim == 3 else weights[:, 0])).sum()
 
     weights = Tensor(matrices(6, 4, 4, "float64"))
     a, along = matrices(6, 4, 4, "float64") + 3 * np.eye(4), matrices(6, 4, 4, "float64")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tg_frontend import Tensor, TinyJit, linalg, scan, vmap
+from tg_frontend.transform import traced_once as once
 from tg_frontend.transform.traced_once import traced_once
 from tg_lazy import STRICT, Context
 
@@ -100,6 +101,18 @@ def test_old_traces_make_room() -> None:
                 sums, _ = counted.total(Tensor.ones(n, 2), 1.0)
                 assert sums.tolist() == [n, n]
     assert counted.calls > 19
+
+
+def test_traces_of_large_arguments_make_room_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are kept have no more elements together than is allowed; what has more by itself is not kept."""
+    monkeypatch.setattr(once, "_ELEMENTS", 100)
+    monkeypatch.setattr(once, "_ELEMENTS_KEPT", 150)
+    counted = Counted()
+    with Tensor.no_grad():
+        for n, calls in ((7, 1), (5, 2), (7, 2), (9, 3), (7, 4), (51, 5), (51, 6)):
+            sums, _ = counted.total(Tensor.ones(n, 10 if n < 50 else 2), 1.0)
+            assert (sums.numpy() == n).all()
+            assert counted.calls == calls, n
 
 
 @pytest.mark.parametrize("shared", [False, True])

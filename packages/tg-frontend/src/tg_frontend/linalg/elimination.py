@@ -41,9 +41,9 @@ class LUFactor(NamedTuple):
 def _solved_in_lanes(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """The solution of a @ x = b, and the pivots: elimination takes the right sides along."""
     count, n, _ = a._ints()
-    both, _ = eliminated(Tensor.cat(grouped(a), grouped(b), dim=2).contiguous(), n)
-    x = substituted(both[:, :, :n], both[:, :, n:].contiguous(), True, False)
-    return singly(x, count), diagonal_of(singly(both[:, :, :n], count)).contiguous()
+    found = eliminated(Tensor.cat(grouped(a), grouped(b), dim=2).contiguous(), n)
+    x = substituted(found.rows[:, :, :n].contiguous(), found.rows[:, :, n:].contiguous(), True, False)
+    return singly(x, count), singly(found.pivots, count).contiguous()
 
 
 class _Solve(Function):

@@ -6,7 +6,7 @@ in groups of as many as a vector has lanes; a group is (m, n, lanes), and the gr
 
 from __future__ import annotations
 
-from tg_dtype import dtypes
+from typing import Any, NamedTuple
 
 from ..tensor import Tensor
 from ..transform.scan import scan
@@ -37,9 +37,9 @@ def grouped(a: Tensor) -> Tensor:
 
 
 def singly(x: Tensor, count: int) -> Tensor:
-    """What :func:`grouped` was given, from what it gave."""
-    groups, m, n, _ = x._ints()
-    return x.permute(0, 3, 1, 2).reshape((groups * LANES, m, n))[:count]
+    """What :func:`grouped` was given, from what it gave; of (groups, …, lanes) shape (count, …)."""
+    groups, *rest, lanes = x._ints()
+    return x.permute(0, len(rest) + 1, *range(1, len(rest) + 1)).reshape((groups * lanes, *rest))[:count]
 
 
 def magnitude(x: Tensor) -> Tensor:
@@ -47,37 +47,56 @@ def magnitude(x: Tensor) -> Tensor:
     return x.real.abs() + x.imag.abs() if x.is_complex() else x.abs()
 
 
-def eliminated(a: Tensor, pivots: int) -> tuple[Tensor, Tensor]:
+class Elimination(NamedTuple):
+    """What Gauss's elimination leaves of (groups, m, n, lanes), of which so many columns were eliminated.
+
+    Attributes:
+      rows: those of the pivots in turn, (groups, pivots, n, lanes): on and above the diagonal the upper triangle.
+      factors: by what each row of ``a`` was multiplied in each step, (groups, m, pivots, lanes): of rows that became
+        no pivot before, the lower triangle.
+      pivots: shape (groups, pivots, lanes).
+      exchanged: in each step the row that was exchanged with it, (groups, pivots, lanes).
+      places: where each row of ``a`` went, (groups, m, lanes).
+    """
+
+    rows: Tensor
+    factors: Tensor
+    pivots: Tensor
+    exchanged: Tensor
+    places: Tensor
+
+
+def eliminated(a: Tensor, pivots: int) -> Elimination:
     """Gauss's elimination with partial pivoting in the first columns.
+
+    Rows are not moved: each is told its place. So a step reads the matrix twice, once for the row of the pivot, and
+    writes it once.
 
     Args:
       a: shape (groups, m, n, lanes).
       pivots: how many columns are eliminated; the others follow.
-
-    Returns:
-      Both triangles in one matrix, and in each step the row that was exchanged with it, (groups, pivots, lanes).
     """
-    _, m, n, _ = a._ints()
-    rows, columns = numbers(m, a).reshape((m, 1)), numbers(n, a).reshape((n, 1))
-    row_of = rows.unsqueeze(2)
+    groups, m, _, lanes = a._ints()
+    start = numbers(m, a).reshape((1, m, 1)).expand(groups, m, lanes).contiguous()
 
-    def step(rest: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        own = k.reshape((1,))
-        here = rest.index_select(2, own).squeeze(2).contiguous()
-        size = (rows >= k).where(magnitude(here), -1)
+    def step(state: Any, k: Tensor) -> Any:
+        rest, place = state
+        here = rest.index_select(2, k.reshape((1,))).squeeze(2).contiguous()
+        size = (place >= k).where(magnitude(here), -1)
         greatest = (size == size.max(1, keepdim=True)) | (size != size)
-        best = greatest.where(rows, m).min(1, keepdim=True).cast(dtypes.int32)  # of equal ones the first, as LAPACK
-        chosen = rows == best
-        top = chosen.unsqueeze(2).where(rest, 0).sum(1, keepdim=True).contiguous()
-        pivot = chosen.where(here, 0).sum(1, keepdim=True)
-        factor = chosen.where(here.index_select(1, own), here) / (pivot == 0).where(1, pivot)
-        factor = factor.contiguous().unsqueeze(2)
-        moved = chosen.unsqueeze(2).where(rest.index_select(1, own), rest)
-        below = (columns > k).where(moved - factor * top, (columns == k).where(factor, moved))
-        return (row_of > k).where(below, (row_of == k).where(top, moved)), best.squeeze(1)
+        best = greatest.where(place, m).min(1, keepdim=True).contiguous()  # of equal ones the first, as LAPACK
+        chosen = place == best
+        pivot = chosen.where(here, 0).sum(1, keepdim=True).contiguous()
+        top = chosen.unsqueeze(2).where(rest, 0).sum(1).contiguous()
+        place = chosen.where(k, (place == k).where(best, place)).contiguous()
+        factor = (place > k).where(here / (pivot == 0).where(1, pivot), 0).contiguous()
+        less = rest - factor.unsqueeze(2) * top.unsqueeze(1)
+        return (less, place), (top, factor, pivot.squeeze(1), best.squeeze(1))
 
-    rest, best = scan(step, a, numbers(pivots, a))
-    return rest, best.transpose(0, 1)
+    (_, places), (rows, factors, found, best) = scan(step, (a, start), numbers(pivots, a))
+    return Elimination(
+        rows.transpose(0, 1), factors.permute(1, 2, 0, 3), found.transpose(0, 1), best.transpose(0, 1), places
+    )  # fmt: skip
 
 
 def substituted(a: Tensor, b: Tensor, is_upper: bool, unit: bool) -> Tensor:

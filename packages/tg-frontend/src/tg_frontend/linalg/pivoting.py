@@ -36,9 +36,7 @@ def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return a, order, Tensor.zeros(count, min(m, n), dtype=dtypes.int32, device=a.device)
     least = min(m, n)
     if in_lanes(a):
-        both, best = eliminated(grouped(a).contiguous(), least)
-        exchanged = singly(best.unsqueeze(2), count).squeeze(2).contiguous()
-        return singly(both, count), order_after(exchanged, m), exchanged
+        return _in_lanes(a, least)
     if least <= _HALVES:
         return _blocks_in_turn(a)
     half = -(-least // (2 * WIDTHS[0])) * WIDTHS[0]
@@ -59,8 +57,20 @@ def pivots_of(a: Tensor) -> tuple[Tensor, Tensor]:
     if not in_lanes(a):
         both, _, exchanged = factored(a)
         return diagonal_of(both), exchanged
-    both, best = eliminated(grouped(a).contiguous(), min(m, n))
-    return diagonal_of(singly(both, count)), singly(best.unsqueeze(2), count).squeeze(2)
+    found = eliminated(grouped(a).contiguous(), min(m, n))
+    return singly(found.pivots, count), singly(found.exchanged, count)
+
+
+def _in_lanes(a: Tensor, least: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Many small matrices side by side: see :func:`factored`."""
+    count, m, n = a._ints()
+    found = eliminated(grouped(a).contiguous(), least)
+    place = singly(found.places, count).contiguous()
+    rows, columns = numbers(m, a), numbers(n, a)
+    order = (place * 0).scatter(1, place, rows.reshape((1, m)).expand(count, m).contiguous()).contiguous()
+    left = with_rows(singly(found.factors, count).contiguous(), order).pad(((0, 0), (0, 0), (0, n - least)))
+    right = singly(found.rows, count).pad(((0, 0), (0, m - least), (0, 0)))
+    return (rows.reshape((m, 1)) > columns).where(left, right), order, singly(found.exchanged, count).contiguous()
 
 
 def _blocks_in_turn(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:

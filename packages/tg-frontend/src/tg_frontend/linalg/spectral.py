@@ -16,7 +16,9 @@ from ..transform.traced_once import traced_once
 from .compact import multiplied
 from .condensed import bidiagonal, real_bidiagonal, real_tridiagonal, tridiagonal
 from .divide import singular, symmetric
+from .lanes import grouped, in_lanes, singly
 from .matrices import adjoint, check_matrix, diagonal_of, extent, flat, mirrored, over_gaps, unflat, without_phase
+from .sturm import singular_values, symmetric_values
 
 
 class Eigh(NamedTuple):
@@ -66,6 +68,20 @@ def _bidiagonal(a: Tensor, vectors: bool) -> tuple[Tensor, ...]:
     return values, u, v, left, right
 
 
+def _by_bisection(a: Tensor) -> bool:
+    """Whether values alone are found side by side (`sturm.py`): of many small matrices, which are real."""
+    return in_lanes(a) and not a.is_complex()
+
+
+@traced_once
+def _values_in_lanes(a: Tensor, is_symmetric: bool) -> Tensor:
+    """Ascending eigenvalues of symmetric (count, n, n), or descending singular values of (count, m, n) with m >= n."""
+    a, scale, finite = _scaled(mirrored(a) if is_symmetric else a)
+    many = grouped(a).contiguous()
+    values = symmetric_values(many) if is_symmetric else singular_values(many).flip(1)
+    return finite.squeeze(2).where(singly(values, a._ints()[0]) * scale.squeeze(2), nan)
+
+
 def _eigen(a: Tensor, vectors: bool) -> tuple[Tensor, Tensor]:
     """Ascending eigenvalues (count, n) and, with ``vectors``, eigenvectors (count, n, n) of symmetric (count, n, n).
 
@@ -106,7 +122,7 @@ class _Eigenvalues(Function):
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor) -> Tensor:
         ctx.save_for_backward(a)
-        return _eigen(mirrored(a), False)[0]
+        return _values_in_lanes(a, True) if _by_bisection(a) else _eigen(mirrored(a), False)[0]
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
@@ -229,7 +245,7 @@ class _SingularValues(Function):
     @staticmethod
     def forward(ctx: FunctionContext, a: Tensor) -> Tensor:
         ctx.save_for_backward(a)
-        return _three(a, False)[1]
+        return _values_in_lanes(a, False) if _by_bisection(a) else _three(a, False)[1]
 
     @staticmethod
     def backward(ctx: FunctionContext, *grads: Tensor) -> Any:

@@ -30,9 +30,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _CAPACITY = 16
-"""Traces that a thread keeps: with them lives the memory that their steps compute in."""
-_ELEMENTS = 1 << 20
+"""Traces that a thread keeps."""
+_ELEMENTS = 1 << 22
 """Arguments with more elements are traced anew, which is little beside what is done with them, and nothing is kept."""
+_ELEMENTS_KEPT = 1 << 24
+"""Elements of the arguments of all traces that a thread keeps: with these lives the memory that steps compute in."""
 
 
 class _Traced(NamedTuple):
@@ -45,6 +47,7 @@ class _Traced(NamedTuple):
       part: these, on placeholders of their own.
       body: the steps that compute them.
       constants: what it used beside its tensors, such as counters, which live as long.
+      elements: of its tensors.
     """
 
     given: list[LazyBuffer]
@@ -53,6 +56,7 @@ class _Traced(NamedTuple):
     part: Isolated
     body: Body
     constants: list[Tensor]
+    elements: int
 
 
 class _Kept(local):
@@ -94,8 +98,7 @@ def traced_once(function: Callable[P, R]) -> Callable[P, R]:
         found = _KEPT.traces.pop(key, None)
         if found is None:
             found = _trace(function, args, tensors)
-            while len(_KEPT.traces) >= _CAPACITY:
-                _KEPT.traces.popitem(last=False)
+            _make_room(found.elements)
         _KEPT.traces[key] = found
         values = [tensor.lazydata for tensor in tensors]
         results = run_body(function.__name__.strip("_"), found.body, found.part, found.given, found.outs, values)
@@ -103,6 +106,19 @@ def traced_once(function: Callable[P, R]) -> Callable[P, R]:
         return out
 
     return once
+
+
+def _make_room(elements: int) -> None:
+    """Forgets the oldest traces, until there is room for one whose arguments have so many elements."""
+    traces = _KEPT.traces
+    total = elements + sum(trace.elements for trace in traces.values())
+    while len(traces) >= _CAPACITY or (traces and total > _ELEMENTS_KEPT):
+        _, gone = traces.popitem(last=False)
+        total -= gone.elements
+
+
+def _elements(tensors: Sequence[Tensor]) -> int:
+    return sum(prod(tensor._ints()) for tensor in tensors)
 
 
 def _keeps(tensors: Sequence[Tensor]) -> bool:
@@ -113,7 +129,7 @@ def _keeps(tensors: Sequence[Tensor]) -> bool:
         and not ANOMALY.value  # names the lines that steps come from
         and all(tensor.lazydata.st.numeric for tensor in tensors)
         and len({tensor.device for tensor in tensors}) == 1
-        and sum(prod(tensor._ints()) for tensor in tensors) <= _ELEMENTS
+        and _elements(tensors) <= _ELEMENTS
     )
 
 
@@ -131,4 +147,5 @@ def _trace(function: Callable[..., Any], args: Sequence[Any], tensors: Sequence[
     outs = [value.lazydata for value in tensors_in(form)]
     nodes = [tensor.lazydata for tensor in given]
     part = isolate(outs, nodes)
-    return _Traced(nodes, form, outs, part, Body(part), [Tensor._value(node) for node in part.captured])
+    constants = [Tensor._value(node) for node in part.captured]
+    return _Traced(nodes, form, outs, part, Body(part), constants, _elements(tensors))
