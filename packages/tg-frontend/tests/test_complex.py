@@ -451,6 +451,24 @@ def test_copies_into_complex_tensors_views_of_them_and_real_ones() -> None:
             z.copy_(wrong)
 
 
+def test_each_part_is_written_by_its_name() -> None:
+    rng = np.random.default_rng(13)
+    rows, cols = (int(n) for n in rng.integers(2, 8, 2))
+    given = rng.standard_normal((rows, cols)) + 1j * rng.standard_normal((rows, cols))
+    z, wanted = Tensor(given), given.copy()
+    whole: Any = z
+    whole.real, wanted.real = Tensor(given.imag.copy()), given.imag
+    np.testing.assert_array_equal(z.numpy(), wanted)
+    row: Any = z[0]
+    row.imag, wanted[0].imag = 7, 7  # of a view, in the memory of the whole
+    np.testing.assert_array_equal(z.numpy(), wanted)
+    with pytest.warns(UserWarning, match="discards the imaginary part"):
+        whole.imag = Tensor(given)
+    np.testing.assert_array_equal(z.numpy(), wanted.real + 1j * given.real)
+    with pytest.raises(ValueError, match="copy_"):
+        whole.real = Tensor(np.zeros((rows, cols + 1)))
+
+
 def test_a_gradient_flows_through_copies_of_complex_numbers() -> None:
     z = Tensor([1 + 2j, 3 - 1j], requires_grad=True)
     target = Tensor([0j, 0j])

@@ -113,6 +113,7 @@ BAD: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
     "reshape float": (lambda t: t.reshape(2.0, 12), TypeError, r"sizes and axes are integers, got 2\.0"),
     "reshape None": (lambda t: t.reshape(2, 3, 4, None), ValueError, "has not"),
     "expand": (lambda t: t.expand(2, 5, 4), ValueError, r"expand: \(2, 3, 4\) to \(2, 5, 4\)"),
+    "expand a new axis": (lambda t: t.expand(-1, -1, -1, -1), ValueError, "a new axis has no size"),
     "expand fewer": (lambda t: t.expand(3, 4), ValueError, "cannot fall"),
     "permute": (lambda t: t.permute(0, 1, 1), ValueError, "every axis"),
     "permute range": (lambda t: t.permute(0, 1, 3), IndexError, r"axis 3 is out of range for shape \(2, 3, 4\)"),

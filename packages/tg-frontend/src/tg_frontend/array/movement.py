@@ -95,7 +95,7 @@ def expand(x: B, *shape: Any) -> B:
     """Axes of size 1 repeated to the given sizes; -1 keeps a size; new axes may come in front.
 
     Raises:
-      ValueError: if an axis of a size other than 1 would change, or axes would go.
+      ValueError: if an axis of a size other than 1 would change, axes would go, or -1 stands for a new one.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -107,7 +107,10 @@ def expand(x: B, *shape: Any) -> B:
     old = x.lazydata.shape
     if len(new) < len(old):
         raise ValueError(f"expand: {old} to {new}: the number of axes cannot fall")
-    padded = (1,) * (len(new) - len(old)) + old
+    fresh = len(new) - len(old)
+    if any(isinstance(n, int) and n == -1 for n in new[:fresh]):
+        raise ValueError(f"expand: {old} to {new}: a new axis has no size that -1 could keep")
+    padded = (1,) * fresh + old
     new = tuple(o if n == -1 and isinstance(n, int) else n for n, o in zip(new, padded, strict=True))
     for n, o in zip(new, padded, strict=True):
         if n != o and o != 1:

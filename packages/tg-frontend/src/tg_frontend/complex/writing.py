@@ -104,6 +104,16 @@ def copy_(z: Any, src: Any, non_blocking: Any = False) -> Any:
     return z
 
 
+def set_real(z: Any, value: Any) -> None:
+    """``z.real = value``: writes one part; of a complex value its real part, with a warning, as ``copy_`` does."""
+    z._parts[0].copy_(value)
+
+
+def set_imag(z: Any, value: Any) -> None:
+    """``z.imag = value``, likewise."""
+    z._parts[1].copy_(value)
+
+
 def fill_diagonal_(z: Any, fill_value: Any, wrap: Any = False) -> Any:
     if not is_complex(z):
         raise TypeError(f"fill_diagonal_: complex numbers into a tensor of {z.dtype.name}; cast them")
