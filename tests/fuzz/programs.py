@@ -40,8 +40,8 @@ WRITES = frozenset(
 """Methods that want their operands of one type."""
 
 
-TOLD = frozenset("cast cdouble cfloat float_power type_as new_tensor".split())
-"""Methods whose name or argument says the dtype of the result."""
+TOLD = frozenset("broadcast_tensors cast cdouble cfloat float_power meshgrid new_tensor type_as".split())
+"""Methods of which a name or an argument says the dtype of the result."""
 
 
 @dataclass(frozen=True)

@@ -287,6 +287,8 @@ def backward(
     if create_graph:
         for leaf, grown in differentiate_again(x, seed, targets, fill=True):
             assert isinstance(leaf, type(x))
+            if leaf._wants_grad is False:  # it did when it was used
+                continue
             if reached is not None:
                 reached(leaf)
             leaf.grad = grown if leaf.grad is None else leaf.grad._apply(Add(), grown)
@@ -297,6 +299,8 @@ def backward(
     found = differentiate(x, seed.lazydata, targets, order, fill=True, rows=True)
     for leaf, grad in found:
         assert isinstance(leaf, type(x))
+        if leaf._wants_grad is False:
+            continue
         if reached is not None:
             reached(leaf)
         if leaf.grad is None:

@@ -12,7 +12,7 @@ from ..autograd.differentiation import MODE
 from ..autograd.functions import UNRECORDED, Contiguous, Put, RowSparse
 from ..autograd.functions.row_sparse import stretched
 from ..autograd.functions.updating import places
-from ..autograd.hooks import leave_hooks
+from ..autograd.hooks import leave_hooks, share_hooks
 from ..host import transfer
 from ..keywords import ArgumentError
 from ..memory import disk
@@ -343,6 +343,7 @@ def take_over(x: B, new: B, part: ShapeTracker | None = None) -> None:
             line.computed = flows(x)
         line.node = node
         home.take(node._lazy)
+        share_hooks(whole)
 
 
 def _check_view(x: B) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 from typing import NamedTuple
+from weakref import ref
 
 from tg_lazy import LazyBuffer
 
@@ -24,11 +25,13 @@ class Hooks(NamedTuple):
       functions: by number; what one returns, if it returns something, takes the gradient's place.
       kept: whether ``backward`` leaves the gradient in ``grad``, though the tensor is no leaf.
       after: by number, what is called with the tensor once ``backward`` has added to its ``grad``.
+      owner: refers to the tensor that they are of, where they are seen to at the newest version of its memory.
     """
 
     functions: dict[int, Callable[[Any], Any]]
     kept: list[bool]
     after: dict[int, Callable[[Any], Any]]
+    owner: ref[Any] | None = None
 
 
 class Registered:
@@ -72,7 +75,33 @@ def hooks_of(tensor: Any) -> Hooks:
     if hooks is None:
         hooks = tensor._hooks = Hooks({}, [False], {})
     Registered.any = True
+    share_hooks(tensor)
     return hooks
+
+
+def share_hooks(tensor: Any) -> None:
+    """Has the hooks of a tensor that was written to seen to where gradients of its views arrive, too.
+
+    Its views are then views of the newest version of the memory, as the tensor itself is: there all of its gradient is
+    known.
+    """
+    hooks: Hooks | None = getattr(tensor, "_hooks", None) if Registered.any else None
+    if hooks is None:
+        return
+    _ = tensor.lazydata  # and with it the graph of the newest version
+    line, context = tensor._cut or tensor._home, tensor._ctx
+    if line is None or line.node is None or context is None or line.owner is None or line.owner() is not tensor:
+        return
+    if context.parents and context.parents[0] is line.node and line.node._lazy.shape == tensor._lazy.shape:
+        line.node._hooks = hooks._replace(after={}, owner=ref(tensor))
+
+
+def _shared(tensor: Any, hooks: Hooks) -> Any:
+    """The newest version of the memory that sees to these hooks; None where the tensor does."""
+    parents: tuple[Any, ...] = () if tensor._ctx is None or hooks.owner is not None else tensor._ctx.parents
+    there: Hooks | None = getattr(parents[0], "_hooks", None) if parents else None
+    newer = there is not None and there.owner is not None and there.functions is hooks.functions
+    return parents[0] if newer else None
 
 
 def leave_hooks(tensor: Any) -> bool:
@@ -82,7 +111,14 @@ def leave_hooks(tensor: Any) -> bool:
       Whether there are any.
     """
     hooks: Hooks | None = getattr(tensor, "_hooks", None) if Registered.any else None
-    if hooks is None or not hooks.functions or tensor._ctx is None:
+    if hooks is None or tensor._ctx is None:
+        return False
+    version = _shared(tensor, hooks)
+    if version is not None:  # which becomes an older one
+        version._hooks = Hooks(hooks.functions, [False], {})
+        tensor._hooks = Hooks({}, hooks.kept, hooks.after)
+        return False
+    if not hooks.functions:
         return False
     lazy = tensor.lazydata
     before = tensor._wrap(LazyBuffer.const(0, lazy.dtype, lazy.shape, lazy.device), tensor._wants_grad)
@@ -115,7 +151,7 @@ def called_back(tensor: Any, grad: Any, fill: bool) -> Any:
       ValueError: if it returns a tensor of another shape, dtype or device.
     """
     hooks: Hooks | None = getattr(tensor, "_hooks", None)
-    if hooks is None:
+    if hooks is None or _shared(tensor, hooks) is not None:
         return grad
     recorded = hasattr(grad, "tensor")
     seen = grad.tensor if recorded else type(tensor)._value(grad)
@@ -132,5 +168,7 @@ def called_back(tensor: Any, grad: Any, fill: bool) -> Any:
             )
         seen = other
     if fill and hooks.kept[0] and tensor._ctx is not None:
-        tensor.grad = seen if tensor.grad is None else tensor.grad + seen
+        owner = tensor if hooks.owner is None else hooks.owner()
+        if owner is not None:
+            owner.grad = seen if owner.grad is None else owner.grad + seen
     return type(grad)(seen) if recorded else seen._row_sparse() or seen.lazydata

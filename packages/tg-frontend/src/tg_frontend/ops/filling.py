@@ -9,6 +9,7 @@ from tg_dtype import dtypes
 from ..array import arithmetic, becoming, writing
 from ..array.array import A, Array
 from ..array.axes import iota
+from ..array.computing import copied
 from ..array.movement import stretch
 from ..array.shapes import args_to_tuple, broadcast_shape
 from ..memory.home import Lineage
@@ -78,6 +79,8 @@ def copy_(x: A, src: Any, non_blocking: bool = False) -> A:
     new: A = value.to(x.device).cast(x.dtype)  # type: ignore[assignment]
     if broadcast_shape("copy_", x.shape, new.shape) != x.shape:
         raise ValueError(f"copy_: a value of shape {new.shape} into a tensor of shape {x.shape}")
+    if new is src:  # whose hooks see what flows back through this tensor, too
+        new = copied(new)
     writing.take_over(x, new if new.shape == x.shape else stretch(new, x.shape))
     return x
 

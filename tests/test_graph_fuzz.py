@@ -1,0 +1,97 @@
+"""Programs that alter graphs, with fixed seeds. ``hatch run fuzz graphs`` draws new ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.fuzz import graphs
+from tg_frontend import Tensor
+from tg_frontend.array import writing
+from tg_frontend.autograd import differentiation, hooks
+from tg_frontend.ops import filling
+from tg_lazy import Context
+
+FOUND = (5, 92, 137, 243, 272, 368, 516, 551)
+"""What runs from new seeds found."""
+
+
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize(("device", "first", "count"), [("NUMPY", 0, 60), ("NUMPY", 1000, 60), ("CPU", 2000, 3)])
+def test_programs(device: str, first: int, count: int) -> None:
+    with Context(DEV=device):
+        for seed in range(first, first + count):
+            finding = graphs.attempt(seed)
+            assert finding is None, f"\n{finding}"
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_was_found(seed: int) -> None:
+    with Context(DEV="NUMPY"):
+        assert graphs.attempt(seed) is None
+
+
+def _found(seeds: int = 700) -> str:
+    with Context(DEV="NUMPY"):
+        return next((f.what for seed in range(seeds) if (f := graphs.attempt(seed)) is not None), "")
+
+
+def test_hooks_that_see_what_is_written_later_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "leave_hooks", lambda x: False)
+    assert " saw [" in _found() or "gradient of" in _found()
+
+
+def test_gradients_that_are_not_all_of_what_views_give_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (hooks, writing):
+        monkeypatch.setattr(module, "share_hooks", lambda x: None)
+    assert "gradient of v" in _found()
+
+
+def test_copies_that_go_around_the_hooks_of_what_is_copied_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filling, "copied", lambda x: x)
+    assert "gradient of v" in _found()
+
+
+def test_hooks_that_are_not_called_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(differentiation, "called_back", lambda node, grad, fill: grad)
+    assert _found(60)
+
+
+def test_tensors_that_are_not_cut_off_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tensor, "detach_", lambda x: x)
+    assert "does not require a gradient" in _found(200)
+
+
+def test_a_leaf_that_no_longer_wants_a_gradient_gets_none() -> None:
+    x, y = (Tensor(np.ones(3), requires_grad=True) for _ in range(2))
+    out = (x * y).sum()
+    x.requires_grad_(False)
+    out.backward(retain_graph=True)
+    assert x.grad is None and y.grad is not None
+    x.requires_grad_(True)
+    out.backward(create_graph=True)
+    assert x.grad is not None
+    z = Tensor(np.ones(2) * 1j, requires_grad=True)
+    out = z.abs().sum()
+    z.detach_()
+    out.backward()
+    assert z.grad is None and not z.requires_grad
+
+
+def test_complex_numbers_are_copied_with_their_gradient() -> None:
+    rng = np.random.default_rng()
+    source, real = rng.normal(size=3) + 1j * rng.normal(size=3), rng.normal(size=3)
+    x, y = Tensor(source, requires_grad=True), Tensor(real, requires_grad=True)
+    z = Tensor.zeros(2, 3, dtype="complex128")
+    z.copy_(x)
+    np.testing.assert_array_equal(z.numpy(), np.stack([source, source]))
+    z[0].copy_(y)
+    np.testing.assert_array_equal(z.numpy(), np.stack([real + 0j, source]))
+    (z * (2 - 1j)).real.sum().backward()
+    grads: list[Any] = [one.grad for one in (x, y)]
+    np.testing.assert_allclose(grads[0].numpy(), np.full(3, 2 + 1j))
+    np.testing.assert_allclose(grads[1].numpy(), np.full(3, 2.0))
+    with pytest.warns(UserWarning, match="discards the imaginary part"):
+        assert Tensor([0.0]).copy_(Tensor([2 + 1j])).tolist() == [2.0]
