@@ -157,6 +157,12 @@ def test_dropout(backend: str) -> None:
         assert w.grad is not None and w.grad.tolist() == out.tolist()  # the same mask both ways
 
 
+def test_a_mean_of_an_integer_stands_beside_deviations() -> None:
+    widths = Tensor([0.0, 1e-3, 0.0, 2e-3, 0.0])
+    drawn = Tensor.normal(2, widths)
+    assert drawn.shape == (5,) and drawn[::2].tolist() == [2.0, 2.0, 2.0] and abs(drawn - 2).max().item() < 0.1
+
+
 def test_truths_are_drawn_as_integers_are() -> None:
     drawn = Tensor.randint(4001, high=2, dtype="bool")
     assert drawn.dtype.name == "bool" and abs(drawn.mean(dtype="float32").item() - 0.5) < 0.05

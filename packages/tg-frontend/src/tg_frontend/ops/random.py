@@ -226,7 +226,8 @@ def normal(
         raise TypeError(f"normal: sizes {shape} beside tensors, whose shape the result has")
     if tensors and not shape:
         return _around(cls, mean, std, [], device, dtype, requires_grad)
-    if shape and (isinstance(shape[0], (float, Array)) or tensors):
+    around = any(isinstance(part, Array) for part in shape[:2])
+    if shape and (isinstance(shape[0], float) or around or tensors):
         centre, spread, *rest = (*shape, mean, std)[:2] if len(shape) == 1 else shape
         return _around(cls, centre, std if len(shape) == 1 else spread, rest, device, dtype, requires_grad)
     if len(shape) == 3 and isinstance(shape[2], (tuple, list)):
