@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from tg_frontend import Tensor, TinyJit, linalg, vmap
+from tg_lazy import LazyOp
+from tg_runtime.execution import loop
 
 Array = np.ndarray[Any, np.dtype[Any]]
 RNG = np.random.default_rng(20261127)
@@ -281,3 +283,13 @@ def test_what_is_wrong_is_named() -> None:
             function(Tensor.ones(3))
         with pytest.raises(TypeError, match="matrices of int32"):
             function(Tensor.ones(3, 3, dtype="int32"))
+
+
+@pytest.mark.parametrize(("n", "most"), [(512, 120), (60, 88)])
+def test_how_many_kernels_it_takes(n: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is generated and compiled before the first matrix of a size is decomposed."""
+    found: set[LazyOp] = set()
+    monkeypatch.setattr(loop, "foreseen", lambda work: found.update(kernel for _, kernel in work))
+    with Tensor.no_grad():
+        linalg.eig(Tensor(some(n, n, dtype="float32"), device="NULL"))
+    assert len(found) <= most

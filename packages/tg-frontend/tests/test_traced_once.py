@@ -11,6 +11,7 @@ from tg_frontend import Tensor, TinyJit, linalg, scan, vmap
 from tg_frontend.transform import traced_once as once
 from tg_frontend.transform.traced_once import traced_once
 from tg_lazy import STRICT, Context
+from tg_runtime.kernels import compile_ahead
 
 
 class Counted:
@@ -152,3 +153,21 @@ def test_threads_do_not_disturb_one_another() -> None:
     with ThreadPoolExecutor(1) as recorded, ThreadPoolExecutor(3) as others:
         jobs = [(recorded if n % 2 else others).submit(one, n) for n in [*range(8)] * 8]
         assert all(job.result() for job in jobs)
+
+
+def test_kernels_are_foreseen_where_the_arguments_have_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of values under vmap, and of what is traced within a loop, other kernels are wanted than those of the trace."""
+    asked: list[str] = []
+
+    def in_order() -> bool:
+        asked.append("whether the order matters")
+        return True
+
+    monkeypatch.setattr(compile_ahead, "_in_order", in_order)
+    with Tensor.no_grad():
+        Counted().total(Tensor(drawn(5, 3)), 1.0)
+        assert asked, "what is computed anyway"
+        asked.clear()
+        vmap(lambda x: Counted().total(x, 1.0)[0])(Tensor(drawn(2, 5, 3)))
+        scan(lambda c, x: (c + Counted().total(x, 1.0)[0], None), Tensor(drawn(3)), Tensor(drawn(2, 5, 3)))
+        assert not asked

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import io
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -32,7 +34,7 @@ from tg_runtime.cache import content as cachecontent
 from tg_runtime.cache import diskcache
 from tg_runtime.kernels import generate, speccache
 from tg_runtime.kernels import programs as kernels
-from tg_runtime.kernels.compile_ahead import compile_ahead
+from tg_runtime.kernels.compile_ahead import compile_ahead, foreseeing, foreseen, settle
 from tg_runtime.kernels.generate import make_spec
 from tg_runtime.kernels.programs import get_runner
 from tg_runtime.telemetry import progress
@@ -280,6 +282,125 @@ def test_an_interrupt_stops_the_compilers(monkeypatch: pytest.MonkeyPatch) -> No
             compile_ahead([(device, square(size)) for size in range(30, 50)])
         assert threading.active_count() == before
         assert len(asked) == 6 and compiler.seen == 1 and not device.programs
+
+
+class Held(Slow):
+    """Compiles when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.let = threading.Event(), threading.Event()
+
+    def compile(self, src: str) -> bytes:
+        self.begun.set()
+        assert self.let.wait(60)
+        return super().compile(src)
+
+
+def test_foreseen_kernels_are_compiled_before_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Context(DEV="NULL", CCACHE=0):
+        device, compiler = Device["NULL"], Held()
+        monkeypatch.setattr(device, "compiler", compiler)
+        monkeypatch.setattr(device, "programs", {})
+        threads, interval = threading.active_count(), sys.getswitchinterval()
+        foreseen([(device, square(90))])
+        with foreseeing(False):
+            foreseen([(device, square(90))])
+        assert threading.active_count() == threads, "nobody said that they will be wanted"
+        GlobalCounters.reset()
+        with foreseeing(True), foreseeing(False):
+            foreseen([(device, square(size)) for size in (90, 91, 91)])
+            assert compiler.begun.wait(60) and not device.programs, "while the program goes on"
+            with Context(STRICT=1):
+                foreseen([(device, square(90))])
+        compiler.let.set()
+        compile_ahead([(device, square(size)) for size in (90, 91, 92)])
+        assert compiler.seen == GlobalCounters.compile_count == len(device.programs) == 4
+        assert threading.active_count() == threads and sys.getswitchinterval() == interval
+        kept = [get_runner(device, square(size)) for size in (90, 91, 92)]
+        with Context(STRICT=1):
+            kept.append(get_runner(device, square(90)))
+        assert compiler.seen == 4 and len(set(kept)) == 4
+        with foreseeing(True):
+            foreseen([(device, square(size)) for size in (90, 93)])
+        settle()
+        assert compiler.seen == 5 and len(device.programs) == 5
+        settle()
+
+
+@pytest.mark.parametrize("setting", [{"BEAM": 1}, {"DEBUG": 3}])
+def test_where_the_order_matters_nothing_is_foreseen(setting: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    with Context(DEV="NULL", CCACHE=0, **setting), foreseeing(True):
+        device, compiler = Device["NULL"], Slow()
+        monkeypatch.setattr(device, "compiler", compiler)
+        monkeypatch.setattr(device, "programs", {})
+        foreseen([(device, square(size)) for size in (94, 95)])
+        settle()
+        assert compiler.seen == 0
+
+
+def test_a_failure_that_was_foreseen_comes_to_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Context(DEV="NULL", CCACHE=0):
+        device = Device["NULL"]
+        monkeypatch.setattr(device, "compiler", Slow(reject=make_spec(device, square(1800)).name))
+        monkeypatch.setattr(device, "programs", {})
+        with foreseeing(True):
+            foreseen([(device, square(size)) for size in (1800, 97)])
+        settle()
+        assert len(device.programs) == 1
+        with pytest.raises(CompileError):
+            get_runner(device, square(1800))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+def test_a_fork_waits_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose locks a child would find taken for ever; what the parent has foreseen both of them make."""
+    with Context(DEV="NULL", CCACHE=0):
+        device, compiler = Device["NULL"], Held()
+        monkeypatch.setattr(device, "compiler", compiler)
+        monkeypatch.setattr(device, "programs", {})
+        with foreseeing(True):
+            foreseen([(device, square(size)) for size in range(100, 108)])
+        assert compiler.begun.wait(60)
+        threading.Timer(0.2, compiler.let.set).start()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            try:
+                settle()
+                os._exit(0 if compiler.seen == len(device.programs) == 8 else 1)
+            finally:
+                os._exit(2)
+        settle()
+        assert compiler.seen == len(device.programs) == 8
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_who_never_asks_need_not_wait_at_the_end() -> None:
+    program = """
+import time
+from tg_dtype import dtypes
+from tg_lazy import Context, Ops, ast
+from tg_runtime import Compiler, Device, foreseeing
+from tg_runtime.kernels.compile_ahead import foreseen
+from tg_runtime.testing.kernels import kernel
+from tg_shape import ShapeTracker
+
+class Slow(Compiler):
+    def compile(self, src):
+        time.sleep(0.5)
+        return src.encode()
+
+def square(size):
+    x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((size,)))
+    return kernel([(ast.alu(Ops.MUL, x, x), size)], [(dtypes.float32, size)])
+
+with Context(DEV="NULL", CCACHE=0), foreseeing(True):
+    Device["NULL"].compiler = Slow()
+    foreseen([(Device["NULL"], square(size)) for size in range(3, 503)])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and not done.stderr
 
 
 def test_what_a_batch_leaves_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:

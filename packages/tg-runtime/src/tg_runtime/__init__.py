@@ -29,6 +29,7 @@ from .execution.loop import Body, BranchRunner, Condition, LoopRunner
 from .execution.lower import lower, lower_schedule
 from .execution.run import run_schedule
 from .kernels.aliases import CompiledASTRunner, InterpretedASTRunner, JITRunner
+from .kernels.compile_ahead import foreseeing
 from .kernels.programs import get_runner
 from .kernels.runner import CompiledRunner, InterpretedRunner
 from .kernels.settings import BEAM, NOOPT
@@ -91,6 +92,7 @@ __all__ = [
     "buffer_of",
     "capture",
     "capturing",
+    "foreseeing",
     "get_runner",
     "lower",
     "lower_schedule",

@@ -116,7 +116,8 @@ def _chased(x: Tensor, shifts: Shifts, lo: Tensor, hi: Tensor, start: Tensor, fi
         window, turned = state
         rows = behind + i + 3 * slots
         at = behind - first + i
-        read = window.reshape((count, size * size)).gather(1, table + at * (size + 1))
+        # by itself, as each read of a computed place is code for each lane of all that is made of it
+        read = window.reshape((count, size * size)).gather(1, table + at * (size + 1)).contiguous()
         x, y, z, a, b, c, d, e = (read[:, bulges * k : bulges * (k + 1)] for k in range(8))
         new = rows == lo
         x = new.where((a - middle) * (a - middle) + beside + b * c, x)

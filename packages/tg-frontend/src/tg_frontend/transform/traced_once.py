@@ -13,9 +13,10 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from tg_lazy import ANOMALY, ContextVar, LazyBuffer
 from tg_lazy.graph.isolate import Isolated, isolate
-from tg_runtime import Body, Device
+from tg_runtime import Body, Device, foreseeing
 
 from ..autograd.differentiation import MODE, Switch
+from ..memory.realization import computable
 from ..tensor import Tensor
 from .batched_loop import run_body
 from .tracing import placeholders, trace
@@ -95,12 +96,13 @@ def traced_once(function: Callable[P, R]) -> Callable[P, R]:
         if kwargs or not _keeps(tensors):
             return function(*args, **kwargs)
         key = _key(function, args, tensors)
+        values = [tensor.lazydata for tensor in tensors]
         found = _KEPT.traces.pop(key, None)
         if found is None:
-            found = _trace(function, args, tensors)
+            with foreseeing(computable(values)):
+                found = _trace(function, args, tensors)
             _make_room(found.elements)
         _KEPT.traces[key] = found
-        values = [tensor.lazydata for tensor in tensors]
         results = run_body(function.__name__.strip("_"), found.body, found.part, found.given, found.outs, values)
         out: R = fill_tensors(found.form, [Tensor._value(lazy) for lazy in results])
         return out

@@ -9,13 +9,13 @@ from threading import RLock
 from typing import NamedTuple, TypeVar
 
 from tg_dtype import DType, dtypes
-from tg_lazy import LazyBuffer, LazyOp, Ops, Storage, schedule
+from tg_lazy import LazyBuffer, LazyOp, Ops, ScheduleItem, Storage, schedule
 from tg_lazy.graph.isolate import Isolated
 
 from ..device.compiled import Compiled
 from ..device.registry import Device
 from ..errors import DeviceError
-from ..kernels.compile_ahead import compile_ahead
+from ..kernels.compile_ahead import compile_ahead, foreseen
 from ..kernels.runner import CompiledRunner
 from ..kernels.settings import generation
 from ..memory.buffer import Buffer, buffer_of
@@ -68,6 +68,7 @@ class Body:
         self._prepared: tuple[int, ...] | None = None
         self.lock = RLock()
         self.graph: KernelGraph[object] | None = None
+        foreseen(_kernels(self._schedule))  # those of loops within were so when these were made
 
     @property
     def kinds(self) -> list[tuple[int, DType]]:
@@ -81,12 +82,10 @@ class Body:
 
     def sources(self) -> Iterator[tuple[Compiled, LazyOp]]:
         """The kernels that are executed, those of loops within included, each with its device."""
+        yield from _kernels(self._schedule)
         for item in self._schedule:
-            if item.ast.op is Ops.SINK:
-                yield Device[item.bufs[0].device], item.ast
-            elif item.ast.op is Ops.CUSTOM and isinstance(item.ast.arg, (LoopRunner, BranchRunner)):
-                for body in item.ast.arg.inside:
-                    yield from body.sources()
+            for body in _inside(item):
+                yield from body.sources()
 
     def prepare(self) -> None:
         """Compiles the kernels, unless they are compiled under the settings of now."""
@@ -132,6 +131,15 @@ class Body:
                 for body in self._inside:  # of two that hold one another, everybody locks the same one first
                     stack.enter_context(body.lock)
                 return execute()
+
+    @property
+    def foreseen(self) -> bool:
+        """Whether the kernels that it will execute are known before it is prepared, and are not compiled yet.
+
+        Of a loop within which there is none it is found out then whether threads go through it apart.
+        """
+        known = self._walk is None or any(item.ast.op is Ops.CUSTOM for item in self._schedule)
+        return known and self._prepared != generation()
 
     @property
     def work(self) -> tuple[int, int]:
@@ -332,3 +340,22 @@ class BranchRunner(Runner):
             Device[self.device].synchronize()
             return time.perf_counter() - start
         return None
+
+
+def _kernels(items: Iterable[ScheduleItem]) -> Iterator[tuple[Compiled, LazyOp]]:
+    """The kernels that are steps of a schedule, each with its device."""
+    return ((Device[item.bufs[0].device], item.ast) for item in items if item.ast.op is Ops.SINK)
+
+
+def _inside(item: ScheduleItem) -> tuple[Body, ...]:
+    """What a loop or a branch executes, if that is the step."""
+    runner = item.ast.arg
+    return runner.inside if item.ast.op is Ops.CUSTOM and isinstance(runner, (LoopRunner, BranchRunner)) else ()
+
+
+def sources_inside(items: Iterable[ScheduleItem]) -> Iterator[tuple[Compiled, LazyOp]]:
+    """The kernels of loops and branches in a schedule, each with its device, where they are missing and foreseen."""
+    for item in items:
+        for body in _inside(item):
+            if body.foreseen:
+                yield from body.sources()

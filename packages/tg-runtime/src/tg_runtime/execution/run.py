@@ -12,11 +12,12 @@ from tg_shape import Variable
 from ..anomaly.mode import watched
 from ..device.registry import Device
 from ..host.interrupts import Uninterrupted
-from ..kernels.compile_ahead import compile_ahead
+from ..kernels.compile_ahead import compile_ahead, settle
 from ..memory.buffer import buffer_of
 from ..steps.runner import Vars
 from .capture import current, note_memory
 from .item import ExecItem
+from .loop import sources_inside
 from .lower import lowered, tell_origin
 
 
@@ -55,7 +56,9 @@ def run_items(pending: deque[ScheduleItem], values: dict[Variable, int], do_upda
     """Runs items and drops each as it is done, so that memory between two kernels is free once the second has run."""
     if len(pending) > 1:
         kernels = ((Device[item.bufs[0].device], item.ast) for item in pending if item.ast.op is Ops.SINK)
-        compile_ahead(kernels, shared=current.into is None)
+        compile_ahead(kernels, shared=current.into is None, inside=sources_inside(pending))
+    else:
+        settle()
     while pending:
         if _assigns(pending[0]):
             _overwrite(pending, values, do_update_stats)
