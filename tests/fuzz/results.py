@@ -45,10 +45,10 @@ class Finding:
         return f"seed {self.seed}: {self.problem}\n{self.program}"
 
 
-def drawn(seed: int) -> Program:
-    """The program of a seed."""
+def drawn(seed: int, kinds: tuple[str, ...] = KINDS) -> Program:
+    """The program of a seed, of steps of these kinds."""
     draw = random.Random(seed)
-    steps = tuple((draw.choice(KINDS), draw.random() < 0.3, draw.randrange(100)) for _ in range(draw.randrange(2, 7)))
+    steps = tuple((draw.choice(kinds), draw.random() < 0.3, draw.randrange(100)) for _ in range(draw.randrange(2, 7)))
     returned = tuple(draw.randrange(100) for _ in range(draw.randrange(1, 5)))
     return Program(steps, returned, draw.random() < 0.3)
 
@@ -56,10 +56,17 @@ def drawn(seed: int) -> Program:
 class World:
     """What a program works on."""
 
+    factor = 1.0
+    """Of whatever is made."""
+
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.w, self.constant = Tensor([1.0, 2.0, 3.0, 4.0]).realize(), Tensor.full((4,), 2.0)
+        self.w, self.constant = self.numbers(1, 4), Tensor.full((4,), 2.0 * self.factor)
         self.kept: Tensor | None = None
+
+    def numbers(self, first: int, count: int) -> Tensor:
+        """A tensor in memory."""
+        return Tensor([(first + i) * self.factor for i in range(count)]).realize()
 
     def call(self, x: Tensor) -> list[Tensor]:
         """The function."""
@@ -104,15 +111,15 @@ class World:
         return None
 
 
-def seen(seed: int, program: Program, jit: int, device: str) -> list[Any]:
+def seen(seed: int, program: Program, jit: int, device: str, kind: type[World] = World) -> list[Any]:
     """Everything that shows after each write."""
     with Context(JIT=jit, **({} if device == Device.DEFAULT else {"DEV": device})), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        world = World(program)
+        world = kind(program)
         function, shown, old = TinyJit(world.call), list[Any](), list[Tensor]()
         for number in range(CALLS):
-            whole = Tensor([float(number + i) for i in range(6)]).realize()
-            x = whole[1:5] if program.part else Tensor([float(number + i) for i in range(4)]).realize()
+            whole = world.numbers(number, 6)
+            x = whole[1:5] if program.part else world.numbers(number, 4)
             out = function(x)
             everything = [*out, whole, x, world.w, world.constant, *old]
             shown.append([tensor.tolist() for tensor in everything])
@@ -139,15 +146,15 @@ def _write(draw: random.Random, out: list[Tensor], old: list[Tensor], x: Tensor,
         earlier += 100
 
 
-def attempt(seed: int) -> Finding | None:
+def attempt(seed: int, kinds: tuple[str, ...] = KINDS, kind: type[World] = World) -> Finding | None:
     """What is wrong with the function of a seed, on the device of DEV, else on NUMPY, which compiles nothing."""
-    program, device = drawn(seed), Device.DEFAULT if os.environ.get("DEV") else "NUMPY"
+    program, device = drawn(seed, kinds), Device.DEFAULT if os.environ.get("DEV") else "NUMPY"
     try:
-        want = seen(seed, program, 0, device)
+        want = seen(seed, program, 0, device, kind)
     except (ValueError, TypeError, RuntimeError):
         return None  # it is wrong without a record
     try:
-        got = seen(seed, program, 2, device)
+        got = seen(seed, program, 2, device, kind)
     except JitError:
         return None  # it is refused
     except Exception as error:

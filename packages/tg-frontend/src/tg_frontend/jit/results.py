@@ -57,24 +57,37 @@ def others_in(value: Any) -> list[Any]:
     return found
 
 
-def rebuilt(value: Any, replace: Callable[[Tensor], Any]) -> Any:
-    """The same nesting with other tensors."""
+def rebuilt(value: Any, replace: Callable[[Tensor], Any], made: dict[int, Tensor] | None = None) -> Any:
+    """The same nesting with other tensors, of which one is once more itself where it stands twice.
+
+    Args:
+      value: the nesting.
+      replace: gives another tensor for one of real numbers, or for a part of a complex one.
+      made: the tensors so far, by what they replace.
+    """
+    made = {} if made is None else made
     if isinstance(value, Tensor):
-        return value._of_floats([replace(part) for part in value._floats()])
+        found = made.get(id(value))
+        if found is None:
+            floats = value._floats()
+            others = [replace(part) for part in floats]
+            kept = all(one is other for one, other in zip(floats, others, strict=True))
+            found = made[id(value)] = value if kept else value._of_floats(others)
+        return found
     if type(value) is dict:
-        return {key: rebuilt(item, replace) for key, item in value.items()}
+        return {key: rebuilt(item, replace, made) for key, item in value.items()}
     if isinstance(value, dict):
         out = copy(value)
         for key, item in value.items():
-            out[key] = rebuilt(item, replace)
+            out[key] = rebuilt(item, replace, made)
         return out
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(rebuilt(item, replace) for item in value))
+        return type(value)(*(rebuilt(item, replace, made) for item in value))
     if isinstance(value, (list, tuple)):
-        return type(value)(rebuilt(item, replace) for item in value)
+        return type(value)(rebuilt(item, replace, made) for item in value)
     if _is_record(value) and tensors_in(value):
         out = copy(value)
         for name in _names(value):
-            object.__setattr__(out, name, rebuilt(getattr(value, name), replace))
+            object.__setattr__(out, name, rebuilt(getattr(value, name), replace, made))
         return out
     return value
