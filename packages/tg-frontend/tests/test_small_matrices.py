@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tg_frontend import Tensor, linalg
-from tg_frontend.linalg.lanes import in_lanes
+from tg_frontend.linalg.lanes import grouped, in_lanes, singly
 
 RNG = np.random.default_rng(17)
 Array = np.ndarray[Any, Any]
@@ -37,8 +37,21 @@ def test_which() -> None:
     assert not in_lanes(Tensor.zeros(1000, 0, 5))
 
 
+def test_groups() -> None:
+    """Every matrix is where it was; of many groups a power of two divides the number, which few are added for."""
+    for count in map(int, (*RNG.integers(4, 300, size=4), *RNG.integers(300, 9000, size=4))):
+        a = matrices(count, 2, 3, "float32")
+        groups = grouped(Tensor(a))
+        np.testing.assert_array_equal(singly(groups, count).numpy(), a)
+        least, number = -(-count // 16), int(groups.shape[0])
+        assert least <= number <= least * 17 / 16
+        assert least < 32 or number % 2 == 0
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("count", "n", "m"), [(19, 6, 2), (4, int(RNG.integers(9, 16)), 3), (33, 1, 1), (6, 5, 40)])
+@pytest.mark.parametrize(
+    ("count", "n", "m"), [(545, 3, 2), (19, 6, 2), (4, int(RNG.integers(9, 16)), 3), (33, 1, 1), (6, 5, 40)]
+)
 def test_systems(count: int, n: int, m: int, kind: str) -> None:
     """Wilkinson: what is found solves a system near the given one. Growth by pivots of random matrices is small."""
     a, b = matrices(count, n, n, kind), matrices(count, n, m, kind)

@@ -29,9 +29,14 @@ def in_lanes(a: Tensor) -> bool:
 
 
 def grouped(a: Tensor) -> Tensor:
-    """Matrices (count, m, n) in groups, (groups, m, n, lanes): the last is filled up with zeros."""
+    """Matrices (count, m, n) in groups, (groups, m, n, lanes): the last ones are filled up with zeros.
+
+    Many groups are as many as threads and blocks that stay in a cache divide evenly: a power of two divides them, for
+    which at most one of sixteen is added.
+    """
     count, m, n = a._ints()
     groups = -(-count // LANES)
+    groups += -groups % (1 << max(0, (groups // 16).bit_length() - 1))
     filled = a.pad(((0, groups * LANES - count), (0, 0), (0, 0)))
     return filled.reshape((groups, LANES, m, n)).permute(0, 2, 3, 1)
 
