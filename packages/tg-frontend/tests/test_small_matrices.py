@@ -146,6 +146,21 @@ def test_eigenvalues(n: int, kind: str) -> None:
     np.testing.assert_array_equal(np.delete(spoiled, (7, 8), 0), np.delete(found, (7, 8), 0))
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("n", [2, 3, 4, int(RNG.integers(5, 12)), 32])
+def test_eigenvalues_where_minors_are_zero(n: int, kind: str) -> None:
+    """Paths, exchanges and integers: halving begins at 0, where the leading minors of such matrices are 0, too."""
+    a = RNG.integers(-1, 2, (37, n, n)).astype(kind)
+    a = np.tril(a, -1) + np.tril(a, -1).transpose(0, 2, 1)
+    a[0], a[1] = np.eye(n, k=1) + np.eye(n, k=-1), np.fliplr(np.eye(n))
+    a[2], a[3] = 0, np.kron(np.eye(n), [[0, 1], [1, 0]])[:n, :n]
+    a[2, n - 1, 0] = a[2, 0, n - 1] = 1
+    a[20:] += np.eye(n, dtype=kind) * RNG.integers(-1, 2, (17, 1, n))
+    wanted = np.linalg.eigvalsh(a.astype("float64"))
+    found = linalg.eigvalsh(Tensor(a)).numpy()
+    assert (np.abs(found - wanted) <= 8 * n * np.finfo(kind).eps * np.abs(wanted).max(1, keepdims=True)).all()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (5, 2), (2, 7), (int(RNG.integers(4, 12)), 9), (31, 31)])
 def test_singular_values(m: int, n: int, kind: str) -> None:

@@ -128,13 +128,17 @@ def _halved(
     tiny = 2.0**-960 if low.dtype is dtypes.float64 else 2.0**-120
     place = numbers(count, low).reshape((count, 1)) + (len(d) - count)
 
+    def counted(quotient: Tensor) -> Tensor:
+        """It counts with the sign with which it divides: one that is 0 is negative in both."""
+        return (quotient.abs() < tiny).where(-tiny, quotient)
+
     def halve(state: Any, _: None) -> Any:
         low, high = state
         middle = (low + high) * 0.5
-        quotient = d[0] - middle
+        quotient = counted(d[0] - middle)
         less = (quotient < 0).cast(dtypes.int32)
         for one, square in zip(d[1:], squares, strict=True):
-            quotient = one - middle - square / (quotient.abs() < tiny).where(-tiny, quotient)
+            quotient = counted(one - middle - square / quotient)
             less = less + (quotient < 0).cast(dtypes.int32)
         below = less <= place
         return (below.where(middle, low), below.where(high, middle)), None
