@@ -165,6 +165,24 @@ def test_what_is_read_from_memory_leads_where_its_gate_is_open() -> None:
     assert told
 
 
+def test_a_gate_on_what_wraps() -> None:
+    """Every byte is tried: of sums that are too large for their dtype, the gate sees what is left of them."""
+    rng, wrapped = Random(6), 0
+    for _ in range(40):
+        k = LinearBuilder()
+        data, places = k.param(0, F32), k.param(1, dtypes.uint8)
+        added, limit, below = rng.randrange(256), rng.randrange(1, 256), rng.randrange(2)
+        place = k.alu(Ops.ADD, k.load(places, k.const(0)), k.const(added, dtypes.uint8))
+        bound = k.const(limit, dtypes.uint8)
+        gate = k.alu(Ops.CMPLT, place, bound) if below else k.alu(Ops.NOT, k.alu(Ops.CMPLT, place, bound))
+        k.load(data, place, gate=gate, alt=k.const(0, F32))
+        touched = [x for x in ((read + added) % 256 for read in range(256)) if (x < limit) is bool(below)]
+        for share in shares(k.uops, 2)[0]:
+            assert share is not None and share[0] <= 4 * min(touched) and 4 * max(touched) + 4 <= share[1]
+        wrapped += added > 0
+    assert wrapped > 20
+
+
 def test_lanes_that_a_gate_closes_do_not_count() -> None:
     k = LinearBuilder()
     data, core = k.param(0, F32), k.special("core_id", 2)

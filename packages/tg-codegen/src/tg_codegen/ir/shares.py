@@ -196,7 +196,9 @@ class _Decided(Bounds):
         fact, found = self._facts.get(u), self._computed(u, of)
         if fact is None:
             return found
-        low, high = dtype_bounds(u) if found is None else found
+        low, high = dtype_bounds(u)
+        if found is not None and low <= found[0] and found[1] <= high:  # else it wraps, and may be anything
+            low, high = found
         return max(low, fact[0]), min(high, fact[1])
 
     def _computed(self, u: UOp, of: list[Interval]) -> Interval | None:
