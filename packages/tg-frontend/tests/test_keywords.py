@@ -213,3 +213,28 @@ def test_other_tensors_are_no_integers(wrong: Any) -> None:
     for call in (lambda: Tensor.ones(size), lambda: Tensor([1, 2, 3]).topk(size)):
         with pytest.raises(TypeError, match=r"^Tensor\.(ones|topk): .*integers?"):
             call()
+
+
+WRONG: dict[str, Callable[[Any], Any]] = {
+    "an axis": lambda n: Tensor.ones(2, 3).sum(n),
+    "of several": lambda n: Tensor.ones(2, 3).cat(Tensor.ones(2, 3), dim=n),
+    "a size": lambda n: Tensor.ones(2, 3).reshape(n),
+    "a count": lambda n: Tensor([1, 2, 3]).topk(n),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_tensor_of_a_wrong_integer_is_told_as_that_integer_is(name: str) -> None:
+    with pytest.raises((ValueError, IndexError)) as of_integer:
+        WRONG[name](7)
+    with pytest.raises((ValueError, IndexError)) as of_tensor:
+        WRONG[name](Tensor(7))
+    assert (of_tensor.type, str(of_tensor.value)) == (of_integer.type, str(of_integer.value))
+
+
+def test_what_a_tensor_of_an_integer_is_wrong_for_keeps_its_error() -> None:
+    x, one = Tensor([[1.0, 2.0]]), Tensor(1)
+    calls: list[Callable[[], Any]] = [lambda: Tensor.cat(x, one), lambda: x.stack(one), lambda: x.matmul(one)]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"shapes .*\(\)"):
+            call()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tg_frontend import Tensor, linalg, nn, special
+from tg_frontend.domains import BOTH
+from tg_lazy import Context
 
 RNG = np.random.default_rng()
 ANY: Any = Tensor  # called with what its signatures do not say
@@ -85,6 +88,62 @@ def test_what_is_read_may_be_written() -> None:
     np.testing.assert_array_equal(square.numpy(), turned)
 
 
+def test_results_that_are_views_of_what_is_written_are_those_of_before() -> None:
+    whole = RNG.standard_normal((2, int(RNG.integers(1, 9))))
+    x = ANY(whole).contiguous().realize()
+    x.unbind(out=(x[1], x[0]))
+    np.testing.assert_array_equal(x.numpy(), whole[::-1])
+    y, empty = ANY(whole).contiguous().realize(), ANY.empty(0, dtype="float64")
+    y.unbind(out=(y[1], empty))
+    np.testing.assert_array_equal(y.numpy(), np.stack([whole[0], whole[0]]))
+    np.testing.assert_array_equal(empty.numpy(), whole[1])
+
+
+RANDOM = ("rand", "randn", "rand_like", "randn_like", "empty", "empty_like", "new_empty", "new")
+NO_RESULTS = tuple(
+    "assign realize numpy tolist item backward replace schedule schedule_with_vars gradient retain_grad".split()
+)
+
+
+def methods() -> dict[str, Callable[..., Any]]:
+    """What takes complex numbers, called of a tensor and of the class with the first arguments that fit."""
+    rows = int(RNG.integers(3, 5))
+    z, w = (ANY(RNG.standard_normal((rows, 3)) @ np.array([[1, 1j, 2], [1j, 2, 1], [0, 1, 1j]])) for _ in range(2))
+    picked: list[Any] = [ANY([[0, 1, 2]] * rows), "i j -> j i", [w, w], w.T, (1, 0)]
+    given: list[tuple[Any, ...]] = [(), (w,), (0,), (0, 1), (1, 0), (rows, 3), (w, w), (0, ANY([0, 1])), (0, 0, 1)]
+    given += [(one,) for one in picked]
+    found: dict[str, Callable[..., Any]] = {}
+    for name in BOTH:
+        if name.endswith("_") or name in (*RANDOM, *NO_RESULTS) or not hasattr(Tensor, name):
+            continue
+        calls: dict[str, Callable[..., Any]] = {name: getattr(z, name),
+                                                f"Tensor.{name}": partial(getattr(Tensor, name), z)}  # fmt: skip
+        for label, call in calls.items():
+            for args in given:
+                try:
+                    results = several(call(*args))
+                except (TypeError, ValueError, IndexError, RuntimeError, AttributeError, ZeroDivisionError):
+                    continue
+                if results and all(isinstance(one, Tensor) for one in results):
+                    found[label] = partial(call, *args)
+                    break
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_every_method_of_complex_tensors_writes_its_results() -> None:
+    with Context(DEV="NUMPY"):
+        known = methods()
+        assert len([name for name in known if "." not in name]) > 150
+        for name, call in known.items():
+            wanted = call()
+            outs = [ANY.zeros(*one.shape, dtype=one.dtype).contiguous().realize() for one in several(wanted)]
+            found = call(out=as_given(wanted, outs))
+            for one, out, right in zip(several(found), outs, several(wanted), strict=True):
+                assert one is out, name
+                np.testing.assert_array_equal(out.numpy(), right.numpy(), err_msg=name)
+
+
 def test_a_result_without_operands_is_made_of_the_dtype_of_what_is_written() -> None:
     count = int(RNG.integers(2, 9))
     for dtype in ("int64", "float64", "bool", "complex64"):
@@ -127,13 +186,24 @@ def test_what_cannot_be_written_is_named_and_left_alone() -> None:
         with pytest.raises(TypeError, match=r"takes no 'out': "):
             call()
     assert out.tolist() == [7.0, 8.0] and x.tolist() == [1.0, 2.0, 3.0]
+    values = ANY.zeros(3).contiguous().realize()
+    for places in (ANY.zeros(2, dtype="int64"), ANY.zeros(1, dtype="int64").expand(3), ANY.zeros(3, dtype="bool")):
+        with pytest.raises((ValueError, RuntimeError), match=r"^Tensor\.sort: "):
+            x.sort(out=(values, places))  # of which the first would fit
+        assert values.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_gradient_is_not_lost_in_silence() -> None:
     x = ANY([1.0, 2.0], requires_grad=True)
+    weight: Any = nn.Linear(3, 2).weight  # which leaves open whether it wants one
     calls: list[Any] = [lambda: x.mul(2, out=ANY.empty(2)), lambda: ANY([1.0, 2.0]).mul(2, out=x)]
+    calls += [lambda: weight.mul(2, out=ANY.empty(2, 3)), lambda: weight.sum(0, out=ANY.empty(0))]
     for call in calls:
         with pytest.raises(RuntimeError, match="no gradient flows through memory"):
             call()
     with ANY.no_grad():
         assert x.mul(2, out=ANY.empty(2)).tolist() == [2.0, 4.0]
+        assert weight.mul(2, out=ANY.empty(0)).shape == (2, 3)
+    computed = (x * 2)[:0]
+    with ANY.no_grad(), pytest.raises(RuntimeError, match="takes no other shape"):
+        x.mul(2, out=computed)

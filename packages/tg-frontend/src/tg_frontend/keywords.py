@@ -156,8 +156,9 @@ class _Signature:
     def gives_results(self) -> bool:
         """Whether ``out=`` may ask to write elsewhere what the function gives; it takes no ``out`` itself."""
         writes = self.name.endswith("_") or self.name in _WRITING or self.name in _OPENINGS
-        ours = self.owner == "Tensor" or not self.bound
-        return ours and not (writes or self.anything or "out" in self.names)
+        passed_on = self.anything and not self.bound  # what it does not know, to a function that is given
+        ours = self.owner == "Tensor" or not (self.bound or passed_on)
+        return ours and not (writes or "out" in self.names)
 
     def ill_suited(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """Which argument is not what the signature says, though the function might compute something with it."""
@@ -407,6 +408,9 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
                     integers = with_integers(args, kwargs, bound)
                     if integers:
                         return method(*integers[0], **integers[1])
+                except (ValueError, IndexError, OverflowError) as second:
+                    if isinstance(error, (TypeError, AttributeError)):  # an integer was wanted, but not this one
+                        raise second from None
                 except _RETRIED:  # it was not about that
                     pass
             other = Beside.find(function.__name__, args, kwargs) if both and Beside.find and not simpler else None

@@ -170,7 +170,7 @@ def accumulate(x: B, value: LazyBuffer | RowSparse) -> None:
         total = x.lazydata.alu(Ops.ADD, value)
         st = (x._place or x.lazydata).st
         if not writes_once(st):
-            raise RuntimeError(_several(x.shape))
+            raise RuntimeError(f"assign: {several_places(x.shape)}")
         if st.size != 0:
             home.write(st, total, computed=True)
 
@@ -196,7 +196,7 @@ def update_rows(
         home = x._memory()
         st = (x._place or x.lazydata).st
         if not writes_once(st):
-            raise RuntimeError(_several(x.shape))
+            raise RuntimeError(f"assign: {several_places(x.shape)}")
         home.update(places(st, 0, values.shape), stretched(index, values.shape), values, op, distinct)
 
 
@@ -213,7 +213,7 @@ def write(x: B, part: ShapeTracker | None, value: LazyBuffer) -> None:
     with graph_lock:
         st = place_of(x)
         if not writes_once(st):
-            raise RuntimeError(_several(x.shape))
+            raise RuntimeError(f"assign: {several_places(x.shape)}")
         if part is not None:
             st = part
         if st.size != 0:
@@ -320,7 +320,7 @@ def take_over(x: B, new: B, part: ShapeTracker | None = None) -> None:
         home, st = x._memory(), (x._place or x.lazydata).st
         root = home.root
         if not writes_once(st):
-            raise RuntimeError(_several(x.shape))
+            raise RuntimeError(f"assign: {several_places(x.shape)}")
         line, whole = lineage(x), _viewed(x)
         if line.node is None and whole._wants_grad is True and whole._ctx is None:
             raise RuntimeError(
@@ -442,8 +442,9 @@ def kept_for(x: B, other: Any, always: bool = False) -> tuple[B, Any]:
     return kept, kept if other is x else other
 
 
-def _several(shape: tuple[sint, ...]) -> str:
+def several_places(shape: tuple[sint, ...]) -> str:
+    """Why a tensor is not written."""
     return (
-        f"assign: in this tensor of shape {shape} several elements are one place in memory, as expand and overlapping "
+        f"in this tensor of shape {shape} several elements are one place in memory, as expand and overlapping "
         "windows have it; clone() it before it is written"
     )
