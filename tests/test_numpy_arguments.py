@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import math
 import operator
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -285,14 +286,101 @@ def test_a_single_truth_as_an_index(name: str, truth: bool) -> None:
 
 
 @pytest.mark.parametrize("make", [bool, np.bool_, np.array, Tensor])
-def test_a_single_truth_among_other_indices_is_refused(make: Callable[[bool], Any]) -> None:
-    x = Tensor([[1, 2], [3, 4]])
-    for index in ((make(False), 0), (0, make(False)), (..., make(True)), (slice(None), make(False))):
-        with pytest.raises(IndexError, match=r"getitem: a bool is no index of shape \(2, 2\)"):
-            x[index]
-        with pytest.raises(IndexError, match=r"setitem: a bool is no index of shape \(2, 2\)"):
-            x[index] = 7
-    assert x.tolist() == [[1, 2], [3, 4]]
+@pytest.mark.parametrize("seed", range(6))
+def test_single_truths_among_other_indices_are_masks_of_no_axes(make: Callable[[bool], Any], seed: int) -> None:
+    """Reading, writing and the gradient, against numpy; integers as index arrays of one, as numpy takes them there."""
+    draw = random.Random(f"truths {seed}")
+    for _ in range(8):
+        shape = [draw.randint(1, 5) for _ in range(3)]
+        data = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
+        length, kind = draw.randint(1, 3), draw.choice(["slices", "lists", "mask"])
+        terms: list[Any] = [slice(None), slice(draw.randint(0, 1), None), slice(None, None, -1)][: draw.randint(0, 3)]
+        if kind == "lists":
+            lists = [[draw.randrange(shape[i]) for _ in range(length)] for i in range(len(terms))]
+            terms = [draw.choice(pair) for pair in zip(terms, lists, strict=True)]
+        elif kind == "mask" and terms:
+            terms[0] = [draw.random() < 0.5 for _ in range(shape[0])]
+            terms[0][0] = sum(terms[0]) != 1 or terms[0][0]
+        if draw.random() < 0.4:
+            terms.insert(draw.randint(0, len(terms)), ...)
+        if draw.random() < 0.4:
+            terms.insert(draw.randint(0, len(terms)), None)
+        no_places = kind != "mask" and draw.random() < 0.3 and not any(isinstance(one, list) for one in terms)
+        truths = [True, *[not no_places] * draw.randint(1, 2)]
+        ours, theirs = list(terms), list(terms)
+        for truth in truths:
+            place = draw.randint(0, len(ours))
+            ours.insert(place, make(truth))
+            theirs.insert(place, truth)
+        expected = data[tuple(theirs)]
+        x = Tensor(data, requires_grad=True)
+        part = x[tuple(ours)]
+        assert part.shape == expected.shape, (shape, theirs)
+        np.testing.assert_array_equal(part.numpy(), expected)
+        weight = np.random.default_rng(seed).standard_normal(expected.shape).astype(np.float32)
+        (part * Tensor(weight)).sum().backward()
+        slope = np.zeros_like(data)
+        np.add.at(slope, tuple(theirs), weight)
+        assert x.grad is not None
+        np.testing.assert_allclose(x.grad.numpy(), slope, rtol=1e-6, atol=1e-6)
+        new, held = data.copy(), Tensor(data)
+        new[tuple(theirs)] = weight
+        held[tuple(ours)] = Tensor(weight)
+        np.testing.assert_array_equal(held.numpy(), new)
+        into, value = Tensor(data, requires_grad=True) * 1, Tensor(weight, requires_grad=True)
+        into[tuple(ours)] = value
+        np.testing.assert_array_equal(into.numpy(), new)
+        if kind != "lists" and weight.size:  # lists may name a place twice
+            (into * into).sum().backward()
+            assert value.grad is not None
+            np.testing.assert_allclose(value.grad.numpy(), 2 * weight, rtol=1e-6)
+
+
+def test_tensors_of_no_axes_bound_ranges() -> None:
+    draw = random.Random(0)
+    for _ in range(12):
+        first, last, step = (draw.choice([draw.randint(-7, 9), draw.randint(-28, 36) / 4]) for _ in range(3))
+        step = abs(step) + 1 if last > first else -abs(step) - 1
+        expected = Tensor.arange(first, last, step)
+        found = tg.arange(Tensor(first), Tensor(last), Tensor(step))
+        assert found.tolist() == expected.tolist() and found.dtype is expected.dtype
+        assert tg.arange(Tensor(last), dtype="float64").tolist() == Tensor.arange(last, dtype="float64").tolist()
+    for wrong in (Tensor([1.0]), Tensor(True), Tensor(1j)):
+        with pytest.raises(TypeError, match="numbers"):
+            tg.arange(wrong)
+
+
+def test_tensors_of_nothing_join_along_any_axis() -> None:
+    draw = random.Random(1)
+    for dim in (0, 1, -1, -3, draw.randint(2, 9)):
+        parts = [Tensor.zeros(0, dtype=draw.choice(["float32", "int64"])) for _ in range(draw.randint(1, 4))]
+        joined = tg.cat(parts, dim)
+        assert joined.shape == (0,)
+    with pytest.raises(TypeError, match="dim is an integer"):
+        tg.cat([Tensor.zeros(0)] * 2, dim=1.5)
+    with pytest.raises(IndexError, match="axis 1 is out of range"):
+        tg.cat([Tensor.zeros(0), Tensor.zeros(3)], 1)
+
+
+def test_integers_beside_truths_take_their_axes_away_as_in_pytorch() -> None:
+    data = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    x = Tensor(data)
+    assert x[0, True].tolist() == [[0, 1, 2]] and x[..., True, 0].tolist() == [[0], [3]]
+    assert x[0, :, True].tolist() == [[0], [1], [2]]  # where numpy puts the axis first
+    assert x[False, 1].shape == (0, 3) and x[..., False].shape == (2, 3, 0)
+    x[1, True] = Tensor([7, 8, 9])
+    x[False, 0] = 5
+    assert x.tolist() == [[0, 1, 2], [7, 8, 9]]
+    for wrong in ((True, 2), (True, 0, 0, 0), (False, 0, 5)):
+        with pytest.raises(IndexError):
+            x[wrong]
+        with pytest.raises(IndexError):
+            x[wrong] = 1
+    with pytest.raises(ValueError, match="do not broadcast"):
+        x[True, False] = Tensor([[[1.0] * 3] * 2] * 2)
+    z = Tensor([1 + 2j, 3 - 1j])
+    z[True, 1] = 5j
+    assert z[True, True].tolist() == [[1 + 2j, 5j]]
 
 
 def test_an_axis_of_each_for_tensordot() -> None:

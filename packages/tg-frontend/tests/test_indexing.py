@@ -204,7 +204,7 @@ BAD: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
     "too many": (lambda t: t[0, 0, 0, 0], IndexError, "too many indices: 4 for shape"),
     "dots": (lambda t: t[..., 0, ...], IndexError, "single ellipsis"),
     "float": (lambda t: t[1.5], TypeError, "a float is no index"),
-    "bool": (lambda t: t[True, 0], TypeError, "a bool is no index"),
+    "bools": (lambda t: t[True, 0, 0, 0, 0], IndexError, r"too many indices: 4 for shape \(4, 5, 6\)"),
     "float tensor": (lambda t: t[Tensor([1.0])], TypeError, "indices are integers or bools, got a tensor of float32"),
     "mask": (lambda t: t[Tensor([True, False])], IndexError, r"a mask of shape \(2,\) does not fit"),
     "step": (lambda t: t[::0], ValueError, "cannot be 0"),

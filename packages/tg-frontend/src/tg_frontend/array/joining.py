@@ -41,8 +41,8 @@ def _listed(tensors: Any, others: Any, dim: D, what: str) -> tuple[Any, D | int]
 def cat(x: B, *others: Any, dim: int | None = 0, dtype: DTypeLike | None = None) -> B:
     """This tensor and ``others`` one after another along an axis. Also ``Tensor.cat(a, b, c, dim=0)``, or a list.
 
-    Tensors of shape (0,) are left out beside those of other shapes. With ``dim=None`` all elements are put in one axis,
-    as in numpy.
+    Tensors of shape (0,) are left out beside those of other shapes, and alone join along any axis. With ``dim=None``
+    all elements are put in one axis, as in numpy.
 
     After a list the axis may follow without its name: ``Tensor.cat([a, b], 1)``.
 
@@ -68,7 +68,8 @@ def cat(x: B, *others: Any, dim: int | None = 0, dtype: DTypeLike | None = None)
     full = [part for part in parts if part.shape != (0,)] or parts[:1]
     if full[0].ndim != 1 and len(full) < len(parts):  # as PyTorch has it, nothing joins with tensors of any shape
         x, parts = full[0], [cast(part, least_upper_dtype(*(one.dtype for one in parts))) for part in full]
-    axis = x._axis(dim, "cat")
+    nothing = all(part.shape == (0,) for part in parts)  # which joins along any axis there
+    axis = 0 if nothing and isinstance(dim, int) else x._axis(dim, "cat")
     for part in parts:
         same = part.ndim == x.ndim and all(
             i == axis or a == b for i, (a, b) in enumerate(zip(part.shape, x.shape, strict=True))

@@ -20,7 +20,7 @@ from ..autograd.hooks import leave_hooks
 from ..host import transfer
 from ..memory import disk
 from .creation import ones_like
-from .indexing import axes_of_terms, basic, flat_index, index_terms, range_of, shape_of_places
+from .indexing import axes_of_terms, basic, flat_index, index_terms, range_of, shape_of_places, with_axes_of_bools
 from .scan import cumsum
 
 TYPE_CHECKING = False
@@ -58,7 +58,11 @@ def __setitem__(x: A, indices: Any, value: Any) -> None:
     if isinstance(mask, Array) and mask.dtype.kind == "bool":
         take_over(x, _masked_write(_shadow(x), mask, new))
         return
-    terms = index_terms(x, indices, "setitem")
+    wide, indices = with_axes_of_bools(x, indices, "setitem")
+    terms = index_terms(wide, indices, "setitem")
+    if wide.ndim > x.ndim:
+        take_over(x, _written_at(_shadow(x).reshape(wide.shape), terms, new).reshape(x.shape))
+        return
     bounds, steps = _bounds(x, [slice(None) if isinstance(term, Array) else term for term in terms])
     part = place_of(x).shrink(bounds).stride(steps)
     if any(isinstance(term, Array) for term in terms):
@@ -74,9 +78,9 @@ def __setitem__(x: A, indices: Any, value: Any) -> None:
 def _copy_in(x: A, indices: Any, value: Any) -> None:
     """Writes a part of memory on a device that runs nothing."""
     given = indices if isinstance(indices, tuple) else (indices,)
-    if any(isinstance(term, (Array, list, tuple)) or transfer.is_array(term) for term in given):
+    if any(isinstance(term, (Array, list, tuple, bool)) or transfer.is_array(term) for term in given):
         raise ValueError(
-            f"setitem: {x.device} runs no kernels: parts are slices and numbers there, no tensors or lists; "
+            f"setitem: {x.device} runs no kernels: parts are slices and numbers there, no tensors, lists or bools; "
             f"compute the whole on another device, as x = t.to({disk.HOST!r}), and assign that"
         )
     terms = index_terms(x, indices, "setitem")

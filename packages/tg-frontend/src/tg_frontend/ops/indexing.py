@@ -62,10 +62,8 @@ def index_terms(x: A, indices: Any, what: str) -> list[Any]:
             terms.extend(_index_tensors(x, term, what))
         elif term is None or term is Ellipsis or isinstance(term, (slice, Expr)):
             terms.append(term)
-        elif isinstance(term, int) and not isinstance(term, bool):
+        elif isinstance(term, int):
             terms.append(term)
-        elif isinstance(term, bool):
-            raise _bool_among(x, what)
         else:
             raise WrongIndexError(f"{what}: a {type(term).__name__} is no index of shape {x.shape}")
     dots = [i for i, term in enumerate(terms) if term is Ellipsis]
@@ -99,9 +97,47 @@ def _plain(term: Any, what: str) -> Any:
     return int(term) if type(term).__module__ == "numpy" and type(term).__name__.startswith(("int", "uint")) else term
 
 
-def _bool_among(x: A, what: str) -> WrongIndexError:
-    """The error of a single bool among other indices."""
-    return WrongIndexError(f"{what}: a bool is no index of shape {x.shape}; use a tensor of bools as a mask")
+def with_axes_of_bools(x: A, indices: Any, what: str) -> tuple[A, Any]:
+    """The operand with an axis of size 1 for every single bool among the indices, and indices without bools.
+
+    A bool is a mask of no axes, as in numpy and PyTorch: true stands for position 0 of an axis of its own, false for no
+    position, and like all index tensors they broadcast together. A tensor of one bool is computed at once.
+
+    Raises:
+      IndexError: if there are too many indices.
+    """
+    given = [_plain(term, what) for term in (indices if isinstance(indices, tuple) else (indices,))]
+    if not any(is_single_bool(term) for term in given):
+        return x, indices
+    taken = [_axes_taken(term) for term in given]
+    if sum(taken) > x.ndim:
+        raise IndexError(f"{what}: too many indices: {sum(taken)} for shape {x.shape}")
+    shape, axis = list(x.shape), 0
+    for i, term in enumerate(given):
+        if is_single_bool(term):
+            shape.insert(axis, 1)
+            given[i] = type(x)([0] if bool(term) else [], device=x.device, dtype=dtypes.int32)
+            axis += 1
+        else:
+            axis += x.ndim - sum(taken) if term is Ellipsis else taken[i]
+    return x.reshape(tuple(shape)), tuple(given)
+
+
+def is_single_bool(term: Any) -> bool:
+    """Whether a term is a mask of no axes."""
+    return isinstance(term, bool) or (isinstance(term, Array) and term.ndim == 0 and term.dtype.kind == "bool")
+
+
+def _axes_taken(term: Any) -> int:
+    """How many axes of the operand a term stands for."""
+    if term is None or term is Ellipsis or is_single_bool(term):
+        return 0
+    if isinstance(term, (list, tuple)):
+        values, shape, _ = transfer.flatten(term)
+        return len(shape) if values and all(isinstance(value, bool) for value in values) else 1
+    if isinstance(term, Array):
+        return term.ndim if term.dtype.kind == "bool" else 1
+    return int(term.ndim) if transfer.is_array(term) and term.dtype.kind == "b" else 1
 
 
 def _bound(bound: Any, what: str) -> Any:
@@ -114,8 +150,6 @@ def _bound(bound: Any, what: str) -> Any:
 
 def _index_tensors(x: A, term: A, what: str) -> list[Any]:
     if term.dtype.kind == "bool":
-        if term.ndim == 0:
-            raise _bool_among(x, what)
         found = true_positions(term)
         return [_Mask(found[axis], term.shape, axis) for axis in range(term.ndim)]
     if term.dtype.kind == "float":
@@ -167,15 +201,16 @@ def __getitem__(x: A, indices: Any) -> A:
 
     Of several tensors the axes stay where they are if no slice stands between them, else they come first; an
     integer, or a tensor of no axes, takes its axis away before that. A mask (a tensor of bools) is computed at once,
-    since the size of the result depends on it.
+    since the size of the result depends on it. Single bools are masks of no axes, which bring one axis together.
 
     Raises:
       IndexError: if a number is out of range, there are too many indices, or a mask does not fit.
       TypeError: if something is no index.
     """
     one = _plain(indices[0] if isinstance(indices, tuple) and len(indices) == 1 else indices, "getitem")
-    if isinstance(one, bool) or (isinstance(one, Array) and one.ndim == 0 and one.dtype.kind == "bool"):
+    if is_single_bool(one):
         return x.unsqueeze(0).shrink(((0, int(one)), *(None for _ in x.shape)))  # all, or nothing
+    x, indices = with_axes_of_bools(x, indices, "getitem")
     terms = index_terms(x, indices, "getitem")
     out = basic(x, terms, "getitem")
     single = [isinstance(term, (int, Expr)) for term in terms]

@@ -34,7 +34,7 @@ def arange(
 ) -> A:
     """``start``, ``start + step``, … below ``stop`` (above it for a negative step). One bound means 0 to it.
 
-    It takes no memory. Integers beyond ``dtypes.default_int`` are int64.
+    It takes no memory. Integers beyond ``dtypes.default_int`` are int64. A tensor of no axes stands for its number.
 
     Raises:
       ValueError: if the step is 0, or something is not finite.
@@ -45,7 +45,8 @@ def arange(
       [5, 3, 1]
     """
     device, dtype = device_or_dtype(device, dtype)
-    first, last = (0, start) if stop is None else (start, stop)
+    bounds = (0, start, step) if stop is None else (start, stop, step)
+    first, last, step = (value.item() if isinstance(value, Array) and value.ndim == 0 else value for value in bounds)
     for value in (first, last, step):
         if not isinstance(value, (int, float, Expr)) or isinstance(value, bool):
             raise TypeError(f"arange: bounds and step are numbers, got {value!r} of type {type(value).__name__}")
