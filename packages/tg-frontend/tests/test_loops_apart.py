@@ -234,6 +234,34 @@ def test_blocks_that_stay_in_the_cache(record: Record, monkeypatch: pytest.Monke
     assert cut >= 6
 
 
+def reversed_rows(state: Any, x: Any) -> tuple[Any, Any]:
+    """A row becomes what its mirror image was."""
+    return ((state.flip(0) * 0.5 + x).contiguous(),) * 2
+
+
+def neighbours(state: Any, x: Any) -> tuple[Any, Any]:
+    """A row reads the next one."""
+    return (state * 0.5 + state.roll(1, 0) * 0.25 + x,) * 2
+
+
+def centred(state: Any, x: Any) -> tuple[Any, Any]:
+    """All rows are read for the mean of each column."""
+    return (state - state.mean(0, keepdim=True) + x,) * 2
+
+
+@pytest.mark.skipif(not SEVERAL, reason="there is one thread")
+@pytest.mark.parametrize("step", [reversed_rows, neighbours, centred], ids=lambda step: step.__name__)
+def test_what_crosses_over_is_not_cut_in_blocks(
+    step: Step, record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """A block that goes first would read what the others have not written yet."""
+    monkeypatch.setattr(apart, "_near", lambda device: 1 << 12)
+    count, n = (int(x) for x in np.random.default_rng(13).integers(60, 200, 2))
+    start, x = random(count, n), random(9, count, n, seed=1)
+    assert both(record, lambda start, x: scan(step, start, x), start, x) == [False]
+    assert record.parts == [0]
+
+
 @pytest.mark.skipif(not SEVERAL, reason="there is one thread")
 def test_what_all_blocks_read_is_no_large_matrix(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart, "_near", lambda device: 1 << 14)
