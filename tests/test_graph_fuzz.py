@@ -64,6 +64,22 @@ def test_tensors_that_are_not_cut_off_are_found(monkeypatch: pytest.MonkeyPatch)
     assert "does not require a gradient" in _found(200)
 
 
+VIEWS = ("v0.transpose(0, -1)", "v0[0]", "v0[:, ::2]", "v0.reshape(-1)", "v0[1:][0]")
+WRITES = ("v0 *= 2.0", "v0[0] = a1[0]", "v1 *= 2.0", "v1[0] = a1[0, 0]", "v0.transpose(0, 1).copy_(a1.transpose(0, 1))")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_hook_of_a_view_stays_at_what_was_seen_when_it_was_registered(view: str) -> None:
+    opening = ["a0 = leaf(0)", "a1 = leaf(1)", "v0 = a0 * a0", f"v1 = {view}"]
+    opening.append("h1 = hook(2.0); r1 = v1.register_hook(h1)")
+    with Context(DEV="NUMPY"):
+        for write in WRITES:
+            for used in ((), ("v9 = v1 * 3.0",)):
+                for ending in ((), ("h2 = hook(-0.5); r2 = v1.register_hook(h2)",), ("v1.retain_grad()", "v0 *= 1.5")):
+                    lines = [*opening, *used, write, *ending]
+                    assert not graphs.wrong(lines), lines
+
+
 def test_a_leaf_that_no_longer_wants_a_gradient_gets_none() -> None:
     x, y = (Tensor(np.ones(3), requires_grad=True) for _ in range(2))
     out = (x * y).sum()

@@ -17,7 +17,7 @@ from tg_shape import View, prod, sint
 
 from ..autograd.differentiation import MODE
 from ..autograd.functions import Function, RowSparse, Seen
-from ..autograd.hooks import Hooks
+from ..autograd.hooks import Hooks, follow_hooks
 from ..host import transfer
 from ..host.coerce import to_dtype
 from ..memory.home import Clock, Lineage, Memory, proxy
@@ -342,12 +342,12 @@ class Base:
             before._lazy = LazyBuffer.const(0, self._lazy.dtype, self._lazy.shape, self._lazy.device)
             before.grad = before._home = before._place = before._cut = None
             before._ctx, before._wants_grad, before._severed = self._ctx, self._wants_grad, getattr(self, "_severed", 0)
-            function = Seen(st)
+            function, wish = Seen(st), node._wants_grad  # None where a gradient flows to parameters that leave it open
             function.forward(node.lazydata)
-            wish = node._wants_grad  # None where a gradient flows to parameters that leave it open
             function.parents, function.stamp, function.learnt = (node,), home.written, node._ctx.learnt
             function.wanted, function.needs = wish is True, (wish is True,)
             function.before, function.since, self._ctx, self._wants_grad = before, home.written, function, wish
+            follow_hooks(self, before)
         return self._lazy
 
     # *** what it is ***

@@ -130,6 +130,18 @@ def leave_hooks(tensor: Any) -> bool:
     return True
 
 
+def follow_hooks(view: Any, before: Any) -> None:
+    """Leaves the functions of a view to what stands for it as it was before its memory was written by another name."""
+    hooks: Hooks | None = getattr(view, "_hooks", None) if Registered.any else None
+    if hooks is None or not hooks.functions:
+        return
+    line = view._cut or view._home
+    if line is not None and line.owner is not None and line.owner() is view:  # it is no view
+        return
+    before._hooks = Hooks(hooks.functions, [False], {})
+    view._hooks = Hooks({}, hooks.kept, hooks.after)
+
+
 def accumulated(tensor: Any) -> None:
     """Calls what waits for ``grad`` of a tensor to be complete."""
     hooks: Hooks | None = getattr(tensor, "_hooks", None) if Registered.any else None
