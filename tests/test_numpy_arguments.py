@@ -350,6 +350,33 @@ def test_tensors_of_no_axes_bound_ranges() -> None:
             tg.arange(wrong)
 
 
+@pytest.mark.parametrize("name", ["add", "sub", "rsub"])
+def test_integers_take_no_float_as_alpha(name: str) -> None:
+    draw = random.Random(name)
+    for _ in range(6):
+        one, other = (draw.choice(["int8", "uint8", "int32", "int64"]) for _ in range(2))
+        data, n = [draw.randint(0, 9) for _ in range(draw.randint(1, 7))], draw.randint(1, 5)
+        x, y, alpha = Tensor(data, dtype=one), Tensor(n, dtype=other), float(draw.choice([1.1, -0.5, 2.0]))
+        for operand in (y, n):
+            with pytest.raises(RuntimeError, match=f"{name}: alpha is the float"):
+                getattr(x, name)(operand, alpha=alpha)
+        factors = {"add": (1, alpha), "sub": (1, -alpha), "rsub": (-alpha, 1)}[name]
+        for left, right in ((x.float(), y), (x, float(n)), (x, y.float())):
+            found = getattr(left, name)(right, alpha=alpha).numpy()
+            np.testing.assert_allclose(found, np.array(data) * factors[0] + n * factors[1], rtol=1e-5, atol=1e-5)
+        assert getattr(x.int(), name)(y, alpha=3).dtype in (dtypes.int32, dtypes.int64)
+
+
+def test_a_buffer_may_want_a_gradient() -> None:
+    data = np.random.default_rng(3).standard_normal(7).astype(np.float32)
+    x = tg.frombuffer(data.tobytes(), requires_grad=True)
+    (x * x).sum().backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), 2 * data, rtol=1e-6)
+    with pytest.raises(TypeError, match="only floats have"):
+        tg.frombuffer(data.tobytes(), dtype="int32", requires_grad=True)
+
+
 def test_tensors_of_nothing_join_along_any_axis() -> None:
     draw = random.Random(1)
     for dim in (0, 1, -1, -3, draw.randint(2, 9)):

@@ -18,11 +18,26 @@ if TYPE_CHECKING:
 def _times(t: B, x: Any, alpha: float, what: str) -> Any:
     if alpha == 1:
         return x
+    check_factor(alpha, "alpha", what, *pair(t, x, what))
     return x * alpha if isinstance(x, (bool, int, float)) else mul(as_tensor(t, x, what), number_of(alpha))
+
+
+def check_factor(factor: Any, name: str, what: str, *operands: Any) -> None:
+    """Refuses a float that integers and bools were to be multiplied by, whose result would be of their type.
+
+    Raises:
+      ValueError: if the factor is a float, and no operand is.
+    """
+    if isinstance(number_of(factor), float) and all(one.dtype.kind not in ("float", "complex") for one in operands):
+        kinds = " and ".join(one.dtype.name for one in operands)
+        raise ValueError(f"{what}: {name} is the float {factor}, the operands are {kinds}; cast one to a float")
 
 
 def add(t: B, x: Any, reverse: bool = False, *, alpha: float = 1) -> B:
     """t + alpha * x; of bools, or.
+
+    Raises:
+      ValueError: if ``alpha`` is a float, and the operands are integers or bools. So it is for :meth:`sub`, too.
 
     Example:
       >>> from tg_frontend import Tensor

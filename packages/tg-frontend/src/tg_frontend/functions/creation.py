@@ -137,7 +137,13 @@ def from_numpy(array: Any) -> Tensor:
     return Tensor(array)
 
 
-def frombuffer(buffer: Any, dtype: DTypeLike = "float32", count: int = -1, offset: int = 0) -> Tensor:
+def frombuffer(
+    buffer: Any,
+    dtype: DTypeLike = "float32",
+    count: int = -1,
+    offset: int = 0,
+    requires_grad: bool | None = None,
+) -> Tensor:
     """A tensor of the bytes of something that has them: a copy.
 
     Args:
@@ -145,6 +151,7 @@ def frombuffer(buffer: Any, dtype: DTypeLike = "float32", count: int = -1, offse
       dtype: what the bytes are elements of.
       count: how many elements; all that are there if negative.
       offset: so many bytes are left out at the beginning.
+      requires_grad: see ``Tensor``.
 
     Raises:
       ValueError: if there are fewer bytes, or no whole number of elements.
@@ -162,7 +169,7 @@ def frombuffer(buffer: Any, dtype: DTypeLike = "float32", count: int = -1, offse
     wanted = len(raw) - offset if count < 0 else count * kind.itemsize
     if wanted > len(raw) - offset:
         raise ValueError(f"frombuffer: {count} elements of {kind.name} behind {offset} of {len(raw)} bytes")
-    return Tensor(bytes(raw[offset : offset + wanted]), dtype=kind)
+    return Tensor(bytes(raw[offset : offset + wanted]), dtype=kind, requires_grad=requires_grad)
 
 
 def device(type: Any, index: int | None = None) -> str:

@@ -11,6 +11,7 @@ from ..array.array import A, Array
 from ..array.axes import iota
 from ..array.computing import copied
 from ..array.movement import stretch
+from ..array.operands import pair
 from ..array.shapes import args_to_tuple, broadcast_shape
 from ..memory.home import Lineage
 from .creation import full_like
@@ -137,12 +138,18 @@ def fill_diagonal_(x: A, fill_value: ConstType, wrap: bool = False) -> A:
 def rsub(x: A, other: Any, alpha: float = 1) -> A:
     """other - alpha * x.
 
+    Raises:
+      ValueError: if ``alpha`` is a float, and the operands are integers or bools.
+
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([1, 2]).rsub(10, alpha=2)
       Tensor([8, 6])
     """
-    return arithmetic.sub(x if alpha == 1 else x * alpha, other, True)
+    if alpha == 1:
+        return arithmetic.sub(x, other, True)
+    arithmetic.check_factor(alpha, "alpha", "rsub", *pair(x, other, "rsub"))
+    return arithmetic.sub(x * alpha, other, True)
 
 
 def sum_to_size(x: A, *size: Any) -> A:

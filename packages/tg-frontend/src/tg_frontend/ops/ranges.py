@@ -45,8 +45,9 @@ def arange(
       [5, 3, 1]
     """
     device, dtype = device_or_dtype(device, dtype)
-    bounds = (0, start, step) if stop is None else (start, stop, step)
-    first, last, step = (value.item() if isinstance(value, Array) and value.ndim == 0 else value for value in bounds)
+    bounds: tuple[Any, Any, Any] = (0, start, step) if stop is None else (start, stop, step)
+    numbers: list[Any] = [value.item() if isinstance(value, Array) and value.ndim == 0 else value for value in bounds]
+    first, last, step = numbers
     for value in (first, last, step):
         if not isinstance(value, (int, float, Expr)) or isinstance(value, bool):
             raise TypeError(f"arange: bounds and step are numbers, got {value!r} of type {type(value).__name__}")
