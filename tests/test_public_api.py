@@ -17,7 +17,7 @@ import pytest
 MODULES = (
     "tinytg", "tinytg.nn", "tinytg.nn.functional", "tinytg.nn.optim", "tinytg.nn.optim.swa_utils",
     "tinytg.nn.init", "tinytg.nn.utils", "tinytg.nn.utils.rnn", "tinytg.nn.data", "tinytg.nn.datasets", "tinytg.nn.amp",
-    "tinytg.nn.lr_scheduler", "tinytg.nn.state",
+    "tinytg.nn.lr_scheduler", "tinytg.nn.state", "tinytg.autograd", "tinytg.autograd.functional",
     "tinytg.linalg", "tinytg.fft", "tinytg.special", "tinytg.signal.windows", "tinytg.text", "tinytg.language",
     "tinytg.functions",
 )  # fmt: skip

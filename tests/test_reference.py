@@ -10,9 +10,9 @@ import pytest
 
 import tinytg
 from tg_frontend.keywords import other_names
-from tinytg import functions, nn
+from tinytg import autograd, functions, nn
 
-MODULES = ("array_api", "fft", "language", "linalg", "nn", "signal", "special", "text")
+MODULES = ("array_api", "autograd", "fft", "language", "linalg", "nn", "signal", "special", "text")
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 _ENTRY = re.compile(r"^::: (tinytg\S*)\n(?:(?!:::|```)[^\n]*\n)*```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _DIRECTIVE = re.compile(r"^::: (\S+)$", re.MULTILINE)
@@ -28,6 +28,9 @@ def _public() -> set[str]:
     names |= {f"tinytg.fft.{name}" for name in tinytg.fft.__all__}
     names |= {f"tinytg.signal.windows.{name}" for name in tinytg.signal.windows.__all__}
     names |= {f"tinytg.language.{name}" for name in tinytg.language.__all__}
+    again = ("Function", "detect_anomaly", "functional", "set_detect_anomaly")  # shown where they are from
+    names |= {f"tinytg.autograd.{name}" for name in autograd.__all__ if name not in again}
+    names |= {f"tinytg.autograd.functional.{name}" for name in autograd.functional.__all__}
     names |= {f"tinytg.text.{name}" for name in tinytg.text.__all__}
     names |= {f"tinytg.functions.{name}" for name in functions.__all__}
     modules = {

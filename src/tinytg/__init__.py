@@ -45,17 +45,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import language, text
+    from . import autograd, language, text
 
 __all__ = [
     "Context", "Device", "Function", "GlobalCounters", "Tensor", "TinyJit", "Variable", "array_api", "associative_scan",
-    "autocast", "cond", "detect_anomaly", "dtypes", "fft", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev",
-    "jvp", "language", "linalg", "nn", "scan", "set_detect_anomaly", "set_printoptions", "signal", "special", "text",
-    "value_and_grad", "vjp", "vmap", "while_loop",
+    "autocast", "autograd", "cond", "detect_anomaly", "dtypes", "fft", "grad", "hessian", "hvp", "jacfwd", "jacobian",
+    "jacrev", "jvp", "language", "linalg", "nn", "scan", "set_detect_anomaly", "set_printoptions", "signal", "special",
+    "text", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
 
 
-_WHEN_ASKED_FOR = ("language", "text")
+_WHEN_ASKED_FOR = ("autograd", "language", "text")
 
 
 def __getattr__(name: str) -> Any:

@@ -28,7 +28,8 @@ from .writing import accumulate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 
 def no_grad(cls: type[object]) -> Switch:
@@ -237,6 +238,27 @@ def _seed(x: B, gradient: B | None, what: str) -> B:
     return gradient if gradient.dtype is x.dtype else gradient._apply(Cast(x.dtype))
 
 
+def add_to_grad(leaf: B, grad: Any) -> None:
+    """What :meth:`backward` does with the gradient of a leaf; nothing if that refuses one by now.
+
+    Args:
+      leaf: the tensor.
+      grad: a tensor that may be differentiated takes the place of ``grad``, with that added to it; a node, or rows of
+        one, is added to the memory of ``grad``.
+    """
+    if leaf._wants_grad is False:  # it did when it was used
+        return
+    if MODE.reached is not None:
+        MODE.reached(leaf)
+    if isinstance(grad, type(leaf)):
+        leaf.grad = grad if leaf.grad is None else leaf.grad._apply(Add(), grad)
+    elif leaf.grad is None:
+        leaf.grad = leaf._value(grad)
+    else:
+        accumulate(leaf.grad, grad)
+    accumulated(leaf)
+
+
 def backward(
     x: B, gradient: B | None = None, retain_graph: bool | None = None, create_graph: bool = False
 ) -> B:
@@ -283,31 +305,16 @@ def backward(
     else:
         order = [node for node in order if node._ctx is not None and node._ctx.wanted]
     seed = _seed(x, gradient, "backward")
-    reached = MODE.reached
     if create_graph:
         for leaf, grown in differentiate_again(x, seed, targets, fill=True):
             assert isinstance(leaf, type(x))
-            if leaf._wants_grad is False:  # it did when it was used
-                continue
-            if reached is not None:
-                reached(leaf)
-            leaf.grad = grown if leaf.grad is None else leaf.grad._apply(Add(), grown)
-            accumulated(leaf)
+            add_to_grad(leaf, grown)
         if retain_graph is False:
             free(operands_first(x))
         return x
-    found = differentiate(x, seed.lazydata, targets, order, fill=True, rows=True)
-    for leaf, grad in found:
+    for leaf, grad in differentiate(x, seed.lazydata, targets, order, fill=True, rows=True):
         assert isinstance(leaf, type(x))
-        if leaf._wants_grad is False:
-            continue
-        if reached is not None:
-            reached(leaf)
-        if leaf.grad is None:
-            leaf.grad = x._value(grad)
-        else:
-            accumulate(leaf.grad, grad)
-        accumulated(leaf)
+        add_to_grad(leaf, grad)
     if not retain_graph:
         free([node for node in order if node._ctx is not None and node._ctx.wanted])
         x._let_go()
@@ -355,16 +362,8 @@ def gradient(
             raise RuntimeError(
                 f"gradient: target {position}, of shape {target.shape} and {target.dtype.name}, has no gradient"
             )
-    order = operands_first(x, True)
     nodes = [part for target in targets for part in target._floats()]
-    found = {id(node): x._value(grad) for node, grad in differentiate(x, seed.lazydata, nodes, order, rows=True)}
-    if create_graph and MODE.recording and found:
-        how = Expansion(x, seed, nodes)
-        for node in nodes:
-            if id(node) in found:
-                grad = found[id(node)]
-                grad._ctx = Gradient(how, node)
-                grad._wants_grad = True if grad._ctx.wanted else None
+    found = gradients_at(x, seed, nodes, create_graph)
     for position, target in enumerate(targets):
         if not materialize_grads and not any(id(part) in found for part in target._floats()):
             raise RuntimeError(
@@ -375,3 +374,24 @@ def gradient(
         if id(node) not in found:
             found[id(node)] = x._value(LazyBuffer.const(0, node.dtype, node.shape, node.device))
     return [target._of_floats([found[id(part)] for part in target._floats()]) for target in targets]
+
+
+def gradients_at(x: B, seed: B, nodes: Sequence[B], create_graph: bool) -> dict[int, B]:
+    """The gradient of a tensor at tensors of one node each, by their ids; those that none reaches are missing.
+
+    Args:
+      x: what is differentiated.
+      seed: weight of each element, of its shape and dtype.
+      nodes: at what.
+      create_graph: whether the gradients can be differentiated, if gradients are recorded here.
+    """
+    order = operands_first(x, True)
+    found = {id(node): x._value(grad) for node, grad in differentiate(x, seed.lazydata, nodes, order, rows=True)}
+    if create_graph and MODE.recording and found:
+        how = Expansion(x, seed, nodes)
+        for node in nodes:
+            if id(node) in found:
+                grad = found[id(node)]
+                grad._ctx = Gradient(how, node)
+                grad._wants_grad = True if grad._ctx.wanted else None
+    return found

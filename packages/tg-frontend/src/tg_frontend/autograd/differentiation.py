@@ -413,6 +413,21 @@ class Gradient(Function):
         return (grad,)
 
 
+def on_the_way(root: Node, targets: Collection[int]) -> list[Node]:
+    """What a gradient of ``root`` at targets, of these ids, goes through: of what requires one, without the targets.
+
+    A target that depends on another one is gone through.
+    """
+    order = operands_first(root, through_open=True)
+    leading = _leading(order, targets)
+    found = []
+    for node in order:
+        context = node._ctx
+        if context is not None and context.wanted and any(id(parent) in leading for parent in operands(context)):
+            found.append(node)
+    return found
+
+
 def free(order: Sequence[Node]) -> None:
     """Drops the graph of these tensors, and with it the intermediate results that only it kept."""
     for node in order:

@@ -146,8 +146,6 @@ _GROUPS = {
     "nn.state.torch_save and nn.state.safe_save keep tensors in files": "save savez savez_compressed savetxt",
     "nn.state.safe_load, or nn.state.torch_load for PyTorch's files": "load serialization",
     "tensors are on one device of one process": "distributed is_distributed multiprocessing",
-    "y.gradient(x) is autograd.grad(y, x); Function and detect_anomaly, and jvp, hessian, ... are here at the top":
-        "autograd",
     "grad, jvp, vmap, ... are here at the top": "func",
     "optimisers are in tinytg.nn.optim": "optim",
     "autocast and GradScaler are in tinytg.nn.amp": "amp",
