@@ -60,7 +60,8 @@ def arange(
     if floats:
         count: sint = max(0, math.ceil((last - first) / step))
     else:
-        count = ceildiv(last - first, step)
+        between: Any = last - first  # no float
+        count = ceildiv(between, step)
         count = max(0, count) if isinstance(count, int) else count
     name = placed(device)
     if not floats and isinstance(first, int) and kind.kind != "float":
