@@ -195,6 +195,106 @@ def test_only_what_a_gradient_went_through_is_freed() -> None:
         autograd.grad(loss, x)
 
 
+FREEING: dict[str, Callable[[Tensor], Any]] = {
+    "backward": lambda root: root.backward(),
+    "backward create_graph": lambda root: root.backward(retain_graph=False, create_graph=True),
+    "autograd.backward": lambda root: autograd.backward([root, root.square()]),
+}
+ASKING: dict[str, Callable[[Tensor, Tensor], Tensor | None]] = {
+    "gradient": lambda root, at: root.gradient(at)[0],
+    "materialized": lambda root, at: root.gradient(at, materialize_grads=True)[0],
+    "grad": lambda root, at: autograd.grad(root, at, retain_graph=True)[0],
+    "zeros": lambda root, at: autograd.grad(root, at, retain_graph=True, materialize_grads=True)[0],
+    "None": lambda root, at: autograd.grad([root, root * 0], at, retain_graph=True, allow_unused=True)[0],
+    "create_graph": lambda root, at: autograd.grad(root, at, create_graph=True)[0],
+    "inputs": lambda root, at: added_to(root, at),
+}
+
+
+def added_to(root: Tensor, at: Tensor) -> Tensor | None:
+    autograd.backward(root, retain_graph=True, inputs=at)
+    return at.grad
+
+
+@pytest.mark.parametrize("asking", ASKING)
+@pytest.mark.parametrize("freeing", FREEING)
+@pytest.mark.parametrize("seed", SEEDS[:1])
+def test_what_was_freed_is_an_error_on_the_way_and_nothing_beside_it(seed: int, freeing: str, asking: str) -> None:
+    rng = random.Random(f"{seed} {freeing} {asking}")
+    leaves = [Tensor([rng.uniform(0.5, 1.5) for _ in range(3)], requires_grad=True) for _ in range(5)]
+    behind = [rng.random() < 0.5 for _ in leaves]
+    behind[rng.randrange(5)] = True
+    after = rng.randrange(5)
+    state = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for number, (leaf, is_behind) in enumerate(zip(leaves, behind, strict=True)):
+        state = (state * leaf).tanh() if is_behind else state
+        if number == after and state._ctx is not None:
+            FREEING[freeing](state.sum())
+    if any(behind[after + 1:]):  # what came later is freed in a second step, on what was freed
+        autograd.grad(state.sum(), [leaf for number, leaf in enumerate(leaves) if behind[number] and number > after])
+    for leaf in leaves:
+        leaf.grad = None
+    kept = state.detach().numpy()
+    for leaf, is_behind in zip(leaves, behind, strict=True):
+        root = (state * leaf.square()).sum() + sum(one.sum() for one in leaves)
+        if is_behind:
+            with pytest.raises(RuntimeError, match="freed by an earlier"):
+                ASKING[asking](root, leaf)
+        else:
+            found = ASKING[asking](root, leaf)
+            assert found is not None
+            np.testing.assert_allclose(found.numpy(), 2 * kept * leaf.detach().numpy() + 1, rtol=1e-5)
+    (slope,) = autograd.grad((state**2).sum(), state)  # at what was freed, and no further
+    np.testing.assert_allclose(slope.numpy(), 2 * kept, rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_weights_and_inputs_written_later_change_no_gradient_of_a_gradient(seed: int) -> None:
+    ways: list[Callable[[Tensor], Any]] = [
+        lambda w: w.mul_(3), lambda w: w.assign(w * 0), lambda w: w.__setitem__(0, 5.0)
+    ]  # fmt: skip
+    for write in ways:
+        d = Drawn(seed)
+        for several in (False, True):
+            a, b, w = d.tensors(requires_grad=None)
+            root, w = (a @ b).tanh(), w.realize()
+            roots, weights = ([root, root], [w, w]) if several else ([root], [w])
+            (slope,) = autograd.grad(roots, b, weights, create_graph=True)
+            write(w)
+            wanted = (d.a * (d.w * d.bend)[:, None]).T @ d.a @ np.ones(d.m)
+            close(slope.sum().gradient(b)[0], wanted * (1 + several))
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_backward_at_inputs_adds_once_and_fills_what_asked_for_it(create_graph: bool) -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = (x * 3).retain_grad()
+    z = (y * 2).retain_grad()
+    roots, weights = [(z**2).sum(), y], [None, Tensor([1.0, 1.0])]
+    autograd.backward(roots, weights, create_graph=create_graph, inputs=(one for one in [x, y, x]))
+    assert x.grad is not None and y.grad is not None and z.grad is not None
+    assert (x.grad.tolist(), y.grad.tolist(), z.grad.tolist()) == ([75.0, 147.0], [25.0, 49.0], [12.0, 24.0])
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_hook_is_called_once_though_gradients_are_differentiated(several: bool) -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    seen: list[Any] = []
+    y = x * 2
+
+    def times_five(grad: Tensor) -> Tensor:
+        seen.append(grad.tolist())
+        return grad * 5
+
+    handle = y.register_hook(times_five)
+    outputs = [y**3, y] if several else [y**3]
+    (slope,) = autograd.grad(outputs, x, [Tensor.ones(2)] * len(outputs), create_graph=True)
+    handle.remove()
+    assert slope.tolist() == [120 + 10 * several, 480 + 10 * several]
+    assert autograd.grad(slope.sum(), x)[0].tolist() == [240, 480]
+    assert seen == [[12 + several, 48 + several]]
+
+
 X = Tensor([1.0, 2.0], requires_grad=True)
 REFUSES = Tensor([1.0, 2.0], requires_grad=False)
 WHOLE = Tensor([1, 2])
@@ -312,3 +412,14 @@ def test_gradients_that_differ_from_time_to_time_are_found() -> None:
     with pytest.raises(autograd.GradcheckError, match="when it is taken again"):
         autograd.gradcheck(Changing.apply, x)
     assert autograd.gradcheck(Changing.apply, x, nondet_tol=1e-5)
+
+
+def test_gradgradcheck_of_what_is_written_in_place() -> None:
+    def written(x: Tensor) -> Tensor:
+        out = x * 1
+        out[0] = out[1] * 2
+        out *= x
+        return out
+
+    x = Tensor([[0.3, -2.0], [1.1, 0.4]], dtype="float64", requires_grad=True)
+    assert autograd.gradcheck(written, x) and autograd.gradgradcheck(written, x)

@@ -20,8 +20,8 @@ from ..autograd.differentiation import (
     free,
     operands_first,
 )
-from ..autograd.functions import UNRECORDED, Add, Cast
-from ..autograd.hooks import Handle, accumulated, hooks_of
+from ..autograd.functions import UNRECORDED, Add, Cast, Same
+from ..autograd.hooks import Handle, Registered, accumulated, hooks_of
 from ..memory.home import Lineage
 from .base import B
 from .writing import accumulate
@@ -291,7 +291,8 @@ def backward(
       (27.0, 18.0)
     """
     # parameters of layers want a gradient, unless they were told otherwise
-    order, leaves = everything(x)
+    whole, leaves = everything(x)
+    order = whole
     learnt = [leaf for leaf in leaves if leaf.requires_grad is None and getattr(leaf, "_parameter", False)]
     targets: list[B] | None = None
     if learnt or any(node._ctx is UNRECORDED for node in order):
@@ -310,13 +311,13 @@ def backward(
             assert isinstance(leaf, type(x))
             add_to_grad(leaf, grown)
         if retain_graph is False:
-            free(operands_first(x))
+            free([node for node in whole if node._ctx is not None and node._ctx.wanted], whole)
         return x
     for leaf, grad in differentiate(x, seed.lazydata, targets, order, fill=True, rows=True):
         assert isinstance(leaf, type(x))
         add_to_grad(leaf, grad)
     if not retain_graph:
-        free([node for node in order if node._ctx is not None and node._ctx.wanted])
+        free([node for node in order if node._ctx is not None and node._ctx.wanted], whole)
         x._let_go()
     return x
 
@@ -385,13 +386,24 @@ def gradients_at(x: B, seed: B, nodes: Sequence[B], create_graph: bool) -> dict[
       nodes: at what.
       create_graph: whether the gradients can be differentiated, if gradients are recorded here.
     """
+    if not (create_graph and MODE.recording):
+        return _values(x, differentiate(x, seed.lazydata, nodes, operands_first(x, True), rows=True))
+    seed = seed._apply(Same())  # as it is now: later writes are none of it
     order = operands_first(x, True)
-    found = {id(node): x._value(grad) for node, grad in differentiate(x, seed.lazydata, nodes, order, rows=True)}
-    if create_graph and MODE.recording and found:
-        how = Expansion(x, seed, nodes)
-        for node in nodes:
-            if id(node) in found:
-                grad = found[id(node)]
-                grad._ctx = Gradient(how, node)
-                grad._wants_grad = True if grad._ctx.wanted else None
+    how = Expansion(x, seed, nodes)
+    if Registered.any and any(getattr(node, "_hooks", None) is not None for node in (*order, *nodes)):
+        reached = how.recorded()  # now, so that hooks are called once
+        found = _values(x, [(node, reached[id(node)].lazydata) for node in nodes if id(node) in reached])
+    else:
+        found = _values(x, differentiate(x, seed.lazydata, nodes, order, rows=True))
+    for node in nodes:
+        if id(node) in found:
+            grad = found[id(node)]
+            grad._ctx = Gradient(how, node)
+            grad._wants_grad = True if grad._ctx.wanted else None
     return found
+
+
+def _values(x: B, found: Sequence[tuple[Any, Any]]) -> dict[int, B]:
+    """Tensors of gradients, by the ids of what they are at."""
+    return {id(node): x._value(grad) for node, grad in found}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from threading import local
 from typing import NamedTuple, TypeVar
+from weakref import ref
 
 from tg_dtype import DType
 from tg_lazy import ANOMALY, LazyBuffer, Scope
@@ -17,7 +18,7 @@ from .recording import Recorded, recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Sequence
+    from collections.abc import Callable, Container, Sequence
     from typing import Any, ClassVar, Protocol
 
     class Node(Protocol):
@@ -90,20 +91,42 @@ class Severed:
 
 
 class Freed(Function):
-    """What stands in a tensor's graph after its gradient was taken."""
+    """What stands in a tensor's graph after its gradient was taken.
 
-    __slots__ = ()
+    Args:
+      order: everything on which what was freed depended: the results, each after its operands.
+      freed: the ids of those that are freed.
+    """
+
+    __slots__ = ("_ends",)
+
+    def __init__(self, order: Sequence[Node], freed: Container[int]) -> None:
+        self.parents = self.needs = ()
+        self.stamp, self.wanted, self.learnt = 0, True, False
+        self._ends: dict[int, ref[Node]] = {}
+        ends: dict[int, Node] = {}
+        for node in order:
+            function: Any = node._ctx
+            if type(function) is Freed:
+                self._ends |= {key: end for key, end in function._ends.items() if end() is not None}
+            for one in (node, *function.parents):
+                if id(one) not in freed:
+                    ends[id(one)] = one
+        self._ends |= {key: ref(one) for key, one in ends.items()}
+
+    def leads(self, node: Node, targets: Sequence[Node]) -> bool:
+        """Whether a freed tensor may have depended on one of these: that one stayed, or was freed as well."""
+        for target in targets:
+            end = self._ends.get(id(target))
+            if target is not node and (type(target._ctx) is Freed or (end is not None and end() is target)):
+                return True
+        return False
 
     def backward(self, grad: LazyBuffer) -> Grads:
         raise RuntimeError(
             "backward: this part of the graph was freed by an earlier backward(); "
             "call that one with retain_graph=True, or detach() what is carried over"
         )
-
-
-FREED = Freed()
-FREED.parents = FREED.needs = ()
-FREED.stamp, FREED.wanted, FREED.learnt = 0, True, False
 
 
 def operands_first(root: Node, through_open: bool = False, ends: Container[int] = ()) -> list[Node]:
@@ -216,14 +239,19 @@ def _open_needs(parents: Sequence[Node], on_the_way: Container[int]) -> tuple[bo
     ])  # fmt: skip
 
 
-def _leading(order: Sequence[Node], targets: Collection[int]) -> set[int]:
+def _leading(order: Sequence[Node], targets: Sequence[Node]) -> set[int]:
     """The targets and the nodes that depend on them, by id; ``order`` has each node after its operands.
 
-    What was written as data may depend on them: its function says so when a gradient comes.
+    What was written as data may depend on them: its function says so when a gradient comes. So may what was freed.
     """
-    found = set(targets)
+    found = {id(target) for target in targets}
     for node in order:
-        if node._ctx is UNRECORDED or not found.isdisjoint(map(id, operands(node._ctx))):  # type: ignore[arg-type]
+        function: Any = node._ctx
+        if (
+            function is UNRECORDED
+            or not found.isdisjoint(map(id, operands(function)))
+            or (type(function) is Freed and function.leads(node, targets))
+        ):
             found.add(id(node))
     return found
 
@@ -252,7 +280,7 @@ def differentiate(
     leaves: dict[int, Node] = {id(root): root} if is_leaf(root, through_open) else {}
     kept: dict[int, Any] = {}
     wanted = frozenset(id(t) for t in targets or ())
-    leading = _leading(order, wanted) if through_open else wanted
+    leading = wanted if targets is None else _leading(order, targets)
     again = type(seed) is Recorded
     told = _told if ANOMALY.value and not again else None
     hooked = Registered.any
@@ -267,6 +295,8 @@ def differentiate(
         if type(grad) is RowSparse:
             grad = grad.dense()
         function: Any = node._ctx
+        if targets is not None and type(function) is Freed and not function.leads(node, targets):
+            continue
         parents: Any = operands(function)
         required = function.needs
         if through_open:
@@ -375,12 +405,12 @@ class Expansion:
         self.root, self.seed, self.targets = root, seed, targets
         self._found: dict[int, Any] | None = None
 
-    def at(self, target: Node) -> Any:
-        """The gradient at one of the targets, recorded."""
+    def recorded(self) -> dict[int, Any]:
+        """The gradients by the ids of targets, recorded; those that none reaches are missing."""
         if self._found is None:
             found = differentiate_again(self.root, self.seed, self.targets)
             self._found = {id(node): grad for node, grad in found}
-        return self._found[id(target)]
+        return self._found
 
 
 class Gradient(Function):
@@ -406,15 +436,15 @@ class Gradient(Function):
     def parents(self) -> tuple[object, ...]:  # type: ignore[override]
         """The same gradient, recorded."""
         if self._parents is None:
-            self._parents = (self._expansion.at(self._target),)
+            self._parents = (self._expansion.recorded()[id(self._target)],)
         return self._parents
 
     def backward(self, grad: LazyBuffer) -> Grads:
         return (grad,)
 
 
-def on_the_way(root: Node, targets: Collection[int]) -> list[Node]:
-    """What a gradient of ``root`` at targets, of these ids, goes through: of what requires one, without the targets.
+def free_between(root: Node, targets: Sequence[Node]) -> None:
+    """Frees what a gradient of ``root`` at targets goes through: of what requires one, without the targets.
 
     A target that depends on another one is gone through.
     """
@@ -425,10 +455,17 @@ def on_the_way(root: Node, targets: Collection[int]) -> list[Node]:
         context = node._ctx
         if context is not None and context.wanted and any(id(parent) in leading for parent in operands(context)):
             found.append(node)
-    return found
+    free(found, order)
 
 
-def free(order: Sequence[Node]) -> None:
-    """Drops the graph of these tensors, and with it the intermediate results that only it kept."""
-    for node in order:
-        node._ctx = FREED
+def free(freed: Sequence[Node], order: Sequence[Node]) -> None:
+    """Drops the graph of tensors, and with it the intermediate results that only it kept.
+
+    Args:
+      freed: the tensors.
+      order: everything on which they depend, as :func:`operands_first` has it through what leaves it open.
+    """
+    if freed:
+        gone = Freed(order, {id(node) for node in freed})
+        for node in freed:
+            node._ctx = gone

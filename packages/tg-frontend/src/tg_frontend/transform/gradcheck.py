@@ -166,7 +166,7 @@ def _by_differences(
                     ]  # fmt: skip
                     there = args[place]._of_floats(made)
                     still = _opened(args, places, lambda at, arg, place=place, there=there: (
-                        there if at == place else arg.detach()))  # type: ignore[misc]  # fmt: skip
+                        there if at == place else arg.detach()).requires_grad_())  # type: ignore[misc]  # fmt: skip
                     with Switch(MODE, "recording", True):  # the function may take gradients
                         ends.append([_numbers(one) for one in _results(func, still)])
                 for result, (up, down) in enumerate(zip(*ends, strict=True)):

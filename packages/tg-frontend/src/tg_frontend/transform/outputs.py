@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from warnings import warn
 
 from tg_lazy import LazyBuffer
 
 from ..array.gradients import add_to_grad, gradients_at
-from ..autograd.differentiation import MODE, Switch, free, on_the_way
-from ..autograd.functions import Function, Grads
+from ..autograd.differentiation import MODE, Switch, differentiate, differentiate_again, free_between, operands_first
+from ..autograd.functions import Function, Grads, Same
 from ..keywords import offered
 from ..tensor import Tensor
 from .derivatives import outside
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeAlias
 
-    Tensors: TypeAlias = Tensor | Sequence[Tensor]
+    Tensors: TypeAlias = Tensor | Iterable[Tensor]
     Weights: TypeAlias = Tensor | Sequence[Tensor | None] | None
 
 __all__ = ["backward", "grad"]
@@ -33,7 +33,7 @@ def _listed(tensors: Tensors, what: str) -> list[Tensor]:
       TypeError: if it is something else.
       ValueError: if there is none.
     """
-    found = [tensors] if isinstance(tensors, Tensor) else list(tensors) if isinstance(tensors, Sequence) else None
+    found = [tensors] if isinstance(tensors, Tensor) else list(tensors) if isinstance(tensors, Iterable) else None
     if found is None:
         raise TypeError(f"{what} is a tensor or a sequence of tensors, got a {type(tensors).__name__}")
     for place, one in enumerate(found):
@@ -127,6 +127,7 @@ def _one(roots: Sequence[Tensor], weights: Sequence[Tensor]) -> tuple[Tensor, Te
     if len(roots) == 1:
         return roots[0], weights[0]
     with Switch(MODE, "recording", True):
+        weights = [weight._apply(Same()) for weight in weights]  # as they are now: later writes are none of them
         whole = roots[0]._apply(_Weighted(weights), *roots[1:])
     wanted = any(weight.requires_grad is True for weight in weights)
     return whole, Tensor.ones(dtype=whole.dtype, device=whole.device, requires_grad=wanted or None)
@@ -188,7 +189,8 @@ def grad(
                 "allow_unused=True gives None there, materialize_grads=True zeros"
             )
     if not (create_graph if retain_graph is None else retain_graph):
-        _free(roots, nodes)
+        for root in roots:
+            free_between(root, nodes)
     more = weights[0].shape[:1] if is_grads_batched else ()
     out: list[Any] = []
     for target in targets:
@@ -225,11 +227,6 @@ def _batched(
         return {number: outside(row) for number, row in zip(reached, rows, strict=True)}
 
 
-def _free(roots: Sequence[Tensor], nodes: Sequence[Tensor]) -> None:
-    wanted = {id(node) for node in nodes}
-    free([node for root in roots for node in on_the_way(root, wanted)])
-
-
 def backward(
     tensors: Tensors, grad_tensors: Weights = None, retain_graph: bool | None = None, create_graph: bool = False,
     inputs: Tensors | None = None,
@@ -244,8 +241,8 @@ def backward(
       inputs: the tensors whose ``grad`` is added to; every leaf that requires a gradient if None.
 
     Raises:
-      RuntimeError: if a tensor does not depend on what requires a gradient, an input refuses one, or the graph was
-        freed.
+      RuntimeError: if none of them depends on what requires a gradient, one of them or an input refuses that, or the
+        graph was freed.
       ValueError: if weights are missing or do not fit, or there are no inputs in a sequence of them.
       TypeError: if something is no tensor.
 
@@ -265,14 +262,19 @@ def backward(
         whole, seed = _one(roots, weights)
         whole.backward(seed, retain_graph, create_graph)
         return
-    nodes = _parts(targets)
-    found = _at(roots, weights, nodes, create_graph)
+    nodes = list({id(node): node for node in _parts(targets)}.values())
+    whole, seed = _one(roots, weights)
+    found: Any
+    if create_graph:
+        found = differentiate_again(whole, seed, nodes, fill=True)
+    else:
+        found = differentiate(whole, seed.lazydata, nodes, operands_first(whole, True), fill=True, rows=True)
     if not (create_graph if retain_graph is None else retain_graph):
-        _free(roots, nodes)
-    for node in nodes:
-        value = found.get(id(node))
-        if value is not None:
-            add_to_grad(node, value if create_graph else value._row_sparse() or value.lazydata)
+        for root in roots:
+            free_between(root, nodes)
+    for node, value in found:
+        if not node.retains_grad:  # or it has it already
+            add_to_grad(node, value)
 
 
 offered(globals(), __all__, "autograd", dict.fromkeys(__all__, "any"))
