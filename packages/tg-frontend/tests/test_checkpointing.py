@@ -24,14 +24,14 @@ def leaf(*values: float) -> Tensor:
 
 
 def both(program: Callable[[Any], list[Tensor]]) -> None:
-    """A program gives the same without checkpoints and with."""
+    """A program gives the same without checkpoints and with; sums of large terms round alike but for their size."""
     Tensor.manual_seed(1)
     want = [t.numpy() for t in program(plain)]
     Tensor.manual_seed(1)
     got = [t.numpy() for t in program(nn.checkpoint)]
     assert len(got) == len(want)
     for a, b in zip(got, want, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6 * np.abs(b).max(initial=1))
 
 
 def grad(tensor: Tensor) -> Tensor:
