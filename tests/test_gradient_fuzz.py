@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fuzz import gradients
+from tests.fuzz.lines import Finding
 from tg_frontend.array import writing
 from tg_frontend.autograd.functions import Became, Seen
 from tg_frontend.memory.home import Bits, Memory
@@ -21,7 +22,7 @@ def test_programs(device: str, first: int, count: int) -> None:
             assert finding is None, f"\n{finding}"
 
 
-def _found() -> gradients.Finding:
+def _found() -> Finding:
     with Context(DEV="NUMPY"):
         return next(f for seed in range(400) if (f := gradients.attempt(seed)) is not None)
 

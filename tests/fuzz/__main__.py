@@ -20,7 +20,7 @@ from typing import Any
 
 import tests.fuzz
 
-HELPERS = ("methods",)
+HELPERS = ("lines", "methods")
 NAMES = tuple(sorted(
     m.name for m in pkgutil.iter_modules(tests.fuzz.__path__) if not m.name.startswith("_") and m.name not in HELPERS
 ))  # fmt: skip

@@ -14,12 +14,13 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tg_frontend import Tensor
+
+from .lines import Finding, found
 
 REFUSED = re.compile("was written to in place after it was used")
 TOLERANCE = 1e-9
@@ -318,40 +319,6 @@ def wrong(lines: Sequence[str]) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A program that goes wrong.
-
-    Attributes:
-      seed: of the program.
-      lines: the lines that matter.
-      what: what goes wrong.
-    """
-
-    seed: int
-    lines: list[str]
-    what: str
-
-    def __str__(self) -> str:
-        return "\n".join([f"# seed {self.seed}: {self.what}", *self.lines])
-
-
-def shortened(lines: Sequence[str]) -> list[str]:
-    """As few of the lines as still go wrong."""
-    best, before = list(lines), 0
-    while before != len(best):
-        before = len(best)
-        for i in reversed(range(len(best))):
-            fewer = best[:i] + best[i + 1 :]
-            if wrong(fewer):
-                best = fewer
-    return best
-
-
 def attempt(seed: int) -> Finding | None:
     """Draws and runs one program."""
-    lines = drawn(seed)
-    if not wrong(lines):
-        return None
-    short = shortened(lines)
-    return Finding(seed, short, wrong(short))
+    return found(seed, drawn(seed), wrong)

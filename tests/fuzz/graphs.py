@@ -21,7 +21,7 @@ import numpy as np
 
 from tg_frontend import Tensor, functions
 
-from .gradients import Finding
+from .lines import Finding, found
 
 Array = np.ndarray[Any, Any]
 REFUSED = re.compile(
@@ -522,22 +522,6 @@ def wrong(lines: Sequence[str]) -> str:
     return ""
 
 
-def shortened(lines: Sequence[str]) -> list[str]:
-    """As few of the lines as still go wrong."""
-    best, before = list(lines), 0
-    while before != len(best):
-        before = len(best)
-        for i in reversed(range(len(best))):
-            fewer = best[:i] + best[i + 1 :]
-            if wrong(fewer):
-                best = fewer
-    return best
-
-
 def attempt(seed: int) -> Finding | None:
     """Draws and runs one program."""
-    lines = drawn(seed)
-    if not wrong(lines):
-        return None
-    short = shortened(lines)
-    return Finding(seed, short, wrong(short))
+    return found(seed, drawn(seed), wrong)

@@ -13,11 +13,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tg_frontend import Tensor
+
+from .lines import shortened
 
 Choose = random.Random
 KINDS = ("int32", "uint8", "int16", "int64", "uint32")
@@ -438,23 +441,11 @@ class Finding:
         return "\n".join([f"# seed {self.seed}{how}: {self.what}", *self.lines])
 
 
-def shortened(lines: Sequence[str], eager: bool, seed: int) -> list[str]:
-    """As few of the lines as still go wrong."""
-    best, before = list(lines), 0
-    while before != len(best):
-        before = len(best)
-        for i in reversed(range(len(best))):
-            fewer = best[:i] + best[i + 1 :]
-            if wrong(fewer, eager, seed):
-                best = fewer
-    return best
-
-
 def attempt(seed: int) -> Finding | None:
     """Draws and runs one program."""
     lines = draw(seed)
     for eager in (False, True):
         if wrong(lines, eager, seed):
-            short = shortened(lines, eager, seed)
+            short = shortened(lines, partial(wrong, eager=eager, seed=seed))
             return Finding(seed, eager, short, wrong(short, eager, seed))
     return None

@@ -274,9 +274,7 @@ def vhp(
       >>> vhp(lambda x: x.prod(), Tensor([1.0, 2.0, 3.0]), Tensor([1.0, 0.0, 0.0]))
       (Tensor(6.), Tensor([0., 3., 2.]))
     """
-    starts = _tuple(inputs, "inputs are")
-    way = _tuple(_vector(v, inputs, "a vector like the inputs", "the input"), "v is")
-    both = _slopes(func, len(starts), strict)
+    starts, way, both = _second(func, inputs, v, strict)
     with Switch(MODE, "recording", create_graph):
         _, pull, value = derivatives.vjp(both, *starts, has_aux=True)
         return value, _like(not isinstance(inputs, tuple), pull(way))
@@ -309,17 +307,20 @@ def hvp(
       >>> hvp(lambda x: x.prod(), Tensor([1.0, 2.0, 3.0]), Tensor([1.0, 0.0, 0.0]))
       (Tensor(6.), Tensor([0., 3., 2.]))
     """
-    starts = _tuple(inputs, "inputs are")
-    way = _tuple(_vector(v, inputs, "a vector like the inputs", "the input"), "v is")
-    both = _slopes(func, len(starts), strict)
+    starts, way, both = _second(func, inputs, v, strict)
     with Switch(MODE, "recording", create_graph):
         (_, value), (product, _) = moved_along(both, starts, way, "hvp")
         return value, _like(not isinstance(inputs, tuple), product)
 
 
-def _slopes(func: Callable[..., Any], count: int, strict: bool) -> Callable[..., tuple[tuple[Tensor, ...], Tensor]]:
-    """A function that returns first derivatives, and the number that they are of."""
-    inner = derivatives.value_and_grad(_seen(func, strict, number=True), tuple(range(count)))
+def _second(
+    func: Callable[..., Any], inputs: Tensors, v: Tensors | None, strict: bool
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], Callable[..., tuple[tuple[Tensor, ...], Tensor]]]:
+    """The inputs, the vector that a Hessian is multiplied by, and a function that returns first derivatives, and the
+    number that they are of."""
+    starts = _tuple(inputs, "inputs are")
+    way = _tuple(_vector(v, inputs, "a vector like the inputs", "the input"), "v is")
+    inner = derivatives.value_and_grad(_seen(func, strict, number=True), tuple(range(len(starts))))
 
     def both(*args: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         value, slopes = inner(*args)
@@ -327,7 +328,7 @@ def _slopes(func: Callable[..., Any], count: int, strict: bool) -> Callable[...,
             _all_reached(slopes, args, func)
         return slopes, value
 
-    return both
+    return starts, way, both
 
 
 offered(globals(), __all__, "autograd.functional", dict.fromkeys(__all__, "any"))

@@ -58,10 +58,7 @@ def gradcheck(
       True
     """
     args = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    places = [
-        place for place, arg in enumerate(args)
-        if isinstance(arg, Tensor) and arg.requires_grad is not False and arg.dtype.kind in ("float", "complex")
-    ]  # fmt: skip
+    places = [place for place, arg in enumerate(args) if _looked_at(arg)]
     if not places:
         raise ValueError("no input is a tensor of floats or complex numbers that may require a gradient")
     for place in places:
@@ -74,6 +71,11 @@ def gradcheck(
     if message and raise_exception:
         raise GradcheckError(message)
     return not message
+
+
+def _looked_at(arg: object) -> bool:
+    """Whether an argument is a tensor of floats or complex numbers that does not refuse a gradient."""
+    return isinstance(arg, Tensor) and arg.requires_grad is not False and arg.dtype.kind in ("float", "complex")
 
 
 def _difference(
@@ -213,10 +215,7 @@ def gradgradcheck(
 
     def gradients(*every: Any) -> Any:
         own = every[: len(args)]
-        targets = [
-            one for one in own
-            if isinstance(one, Tensor) and one.requires_grad is not False and one.dtype.kind in ("float", "complex")
-        ]  # fmt: skip
+        targets = [one for one in own if _looked_at(one)]
         results = _results(func, own)
         pairs = [(one, weight) for one, weight in zip(results, every[len(args):], strict=True)
                  if one.requires_grad is not False]  # fmt: skip
