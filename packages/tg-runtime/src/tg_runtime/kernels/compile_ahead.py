@@ -104,7 +104,7 @@ def compile_ahead(
             for device, ast in missing.values():
                 making.add(device, ast, awake)
                 if making.failed:
-                    break  # likewise
+                    break  # whoever asks for it gets the error
                 progress.tell(making.done)
         except BaseException:  # Ctrl-C
             making.stop()

@@ -66,7 +66,7 @@ class _Compiling:
             self.change.notify_all()
 
     def before_fork(self) -> None:
-        """Waits until no thread compiles, and lets none begin."""
+        """Waits until no thread compiles, and then lets none begin; meanwhile one may begin with another kernel."""
         self.change.acquire()
         while self.busy:
             self.change.wait()
