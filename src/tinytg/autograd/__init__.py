@@ -1,14 +1,11 @@
 """Derivatives by the names of ``torch.autograd``; see :mod:`tg_frontend.transform`."""
 
 from tg_frontend import Function, detect_anomaly, set_detect_anomaly
-from tg_frontend.functions.modes import inference_mode, set_grad_enabled
-from tg_frontend.tensor import Tensor
+from tg_frontend.functions.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from tg_frontend.transform.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tg_frontend.transform.outputs import backward, grad
 
 from . import functional
-
-no_grad, enable_grad = Tensor.no_grad, Tensor.enable_grad
 
 __all__ = [
     "Function",

@@ -95,9 +95,7 @@ def fill_(z: Any, value: Any) -> Any:
 
 def copy_(z: Any, src: Any, non_blocking: Any = False) -> Any:
     if not is_complex(z):
-        if not isinstance(src, Array):
-            raise TypeError(f"copy_: complex numbers into a tensor of {z.dtype.name}; cast them")
-        return z.copy_(src.cast(z.dtype))  # which warns
+        raise TypeError(f"copy_: complex numbers into a tensor of {z.dtype.name}; cast them")
     if src is None:
         raise TypeError(f"copy_: None is no value for a tensor of shape {z.shape}")
     values = _values(z, src.to(z.device) if isinstance(src, Array) else src, "copy_")
@@ -107,7 +105,7 @@ def copy_(z: Any, src: Any, non_blocking: Any = False) -> Any:
 
 
 def set_real(z: Any, value: Any) -> None:
-    """``z.real = value``: writes one part; of a complex tensor its real part, with a warning, as ``copy_`` does."""
+    """``z.real = value``: writes one part, with real numbers."""
     z._parts[0].copy_(value)
 
 

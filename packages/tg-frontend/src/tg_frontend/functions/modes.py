@@ -43,6 +43,34 @@ class _Set(Switch):
         return super().__call__(function)
 
 
+def no_grad() -> Switch:
+    """A ``with`` block (or decorator) in which nothing is recorded for gradients, in this thread.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions.modes import no_grad
+      >>> w = Tensor([1.0], requires_grad=True)
+      >>> with no_grad():
+      ...     (w * 2).requires_grad
+      False
+    """
+    return Tensor.no_grad()
+
+
+def enable_grad() -> Switch:
+    """A ``with`` block (or decorator) in which gradients are recorded again, inside of :func:`no_grad`.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> from tg_frontend.functions.modes import enable_grad, no_grad
+      >>> w = Tensor([1.0], requires_grad=True)
+      >>> with no_grad(), enable_grad():
+      ...     (w * 2).requires_grad
+      True
+    """
+    return Tensor.enable_grad()
+
+
 def set_grad_enabled(mode: bool) -> Switch:
     """Turns the recording of gradients on or off in this thread, from here on.
 

@@ -67,6 +67,7 @@ def copy_(x: A, src: Any, non_blocking: bool = False) -> A:
 
     Raises:
       ValueError: if the shapes do not broadcast.
+      TypeError: if complex numbers are to be written to real ones.
       RuntimeError: if this tensor is a leaf that requires a gradient.
 
     Example:
@@ -77,6 +78,8 @@ def copy_(x: A, src: Any, non_blocking: bool = False) -> A:
     if src is None:
         raise TypeError(f"copy_: None is no value for a tensor of shape {x.shape}")
     value = src if isinstance(src, Array) else writing.fitting(x, src, "copy_")
+    if value.dtype.kind == "complex":
+        raise TypeError(f"copy_: complex numbers into a tensor of {x.dtype.name}; cast them")
     new: A = value.to(x.device).cast(x.dtype)  # type: ignore[assignment]
     if broadcast_shape("copy_", x.shape, new.shape) != x.shape:
         raise ValueError(f"copy_: a value of shape {new.shape} into a tensor of shape {x.shape}")
