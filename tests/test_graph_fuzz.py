@@ -14,7 +14,7 @@ from tg_frontend.autograd import differentiation, hooks
 from tg_frontend.ops import filling
 from tg_lazy import Context
 
-FOUND = (5, 92, 137, 243, 272, 368, 516, 551)
+FOUND = (5, 92, 137, 243, 272, 368, 516, 551, 252284212, 330701850)
 """What runs from new seeds found."""
 
 
@@ -49,9 +49,15 @@ def test_gradients_that_are_not_all_of_what_views_give_are_found(monkeypatch: py
     assert "gradient of v" in _found()
 
 
-def test_copies_that_go_around_the_hooks_of_what_is_copied_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filling, "copied", lambda x: x)
-    assert "gradient of v" in _found()
+def test_copies_do_not_go_around_the_first_hook_of_what_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["a0 = leaf(0)", "a1 = leaf(1)", "v0 = a0 * 1.5", "v1 = a1 * 2.0", "v0.copy_(v1)",
+             "h0 = hook(3.0); r0 = v1.register_hook(h0)"]  # fmt: skip
+    with Context(DEV="NUMPY"):
+        monkeypatch.setattr(hooks.Registered, "any", False)
+        assert not graphs.wrong(lines)
+        monkeypatch.setattr(hooks.Registered, "any", False)
+        monkeypatch.setattr(filling, "copied", lambda x: x)
+        assert graphs.wrong(lines)
 
 
 def test_hooks_that_are_not_called_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,6 +84,18 @@ def test_a_hook_of_a_view_stays_at_what_was_seen_when_it_was_registered(view: st
                 for ending in ((), ("h2 = hook(-0.5); r2 = v1.register_hook(h2)",), ("v1.retain_grad()", "v0 *= 1.5")):
                     lines = [*opening, *used, write, *ending]
                     assert not graphs.wrong(lines), lines
+
+
+@pytest.mark.parametrize("hooked", ["a0", "v0", "v1", "v2"])
+@pytest.mark.parametrize("value", ["a1", "a1 * 2.0", "a1.sum() * 0.5", "v2", "v3", "b0", "0.5"])
+def test_hooks_of_what_is_overwritten_see_zeros(hooked: str, value: str) -> None:
+    """As those of what a part of is overwritten do, whether a gradient flows to the new elements or none."""
+    opening = ["a0 = leaf(0)", "a1 = leaf(1)", "b0 = plain(0)", "v0 = a0 * 1.5", "v1 = v0[0]", "v2 = v0 * v0",
+               "v3 = a1 * a1", f"h0 = hook(2.0); r0 = {hooked}.register_hook(h0)"]  # fmt: skip
+    with Context(DEV="NUMPY"):
+        for write in (f"v0.copy_({value})", f"v0[...] = {value}", f"v0.reshape(-1).copy_(({value} * b0).reshape(-1))",
+                      f"v0[1:] = {value}"):  # fmt: skip
+            assert not graphs.wrong([*opening, write]), write
 
 
 def test_a_leaf_that_no_longer_wants_a_gradient_gets_none() -> None:

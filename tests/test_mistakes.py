@@ -25,6 +25,16 @@ def test_mistakes_are_refused_in_words(seed: int) -> None:
     assert finding is None, f"of MISTAKES_SEED={SEED}: {finding}"
 
 
+def test_a_complex_number_for_a_dtype_is_refused_by_the_name_of_what_was_called() -> None:
+    """Methods that have rules of their own for complex numbers work by others, which are not what was called."""
+    for name in samples.operations():
+        for sample, operation in mistakes.calls(name):
+            for mistake in mistakes.mistakes(sample, operation):
+                if mistake.what == "dtype is a complex number":
+                    verdict, said = mistakes.answer(mistake, operation)
+                    assert verdict == "refused", f"{name}: {said}"
+
+
 def test_every_layer_and_optimiser_has_a_good_call() -> None:
     assert set(mistakes.optimizers()) >= {"nn.optim.SGD", "nn.optim.Adam", "nn.optim.LBFGS"}
     assert len(mistakes.layers()) > 80

@@ -493,6 +493,8 @@ def wrong(lines: Sequence[str]) -> str:
             exec(line, names)
         for name, one in taped(want).items():
             if bool(names[name].requires_grad) != one.requires_grad:
+                if not one.requires_grad:  # what it was computed from may have been cut off, and refuses
+                    names[name].abs().sum().backward(retain_graph=True)
                 return f"{name} {'requires' if one.requires_grad else 'does not require'} a gradient, by the tape"
         loss, right = Tensor(0.0, dtype="float64"), Taped(np.zeros(()))
         for place, (name, one) in enumerate(taped(want).items()):

@@ -430,7 +430,13 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
         if simpler:
             return method(*simpler[0], **simpler[1])
         if other:
-            return Beside.call(other, signature.label(args), args, kwargs)
+            try:
+                return Beside.call(other, signature.label(args), args, kwargs)
+            except _EXPLAINED as error:  # which names what is done instead
+                instead = _instead(signature, args, kwargs, error)
+                if instead is None:
+                    raise
+                raise instead from error.__cause__
         if complaint is not None:
             raise TypeError(complaint)
         return method(*positional, **named)

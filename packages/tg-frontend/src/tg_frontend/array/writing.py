@@ -12,7 +12,7 @@ from ..autograd.differentiation import MODE
 from ..autograd.functions import UNRECORDED, Contiguous, Put, RowSparse
 from ..autograd.functions.row_sparse import stretched
 from ..autograd.functions.updating import places
-from ..autograd.hooks import leave_hooks, share_hooks
+from ..autograd.hooks import Registered, leave_hooks, share_hooks
 from ..host import transfer
 from ..keywords import ArgumentError
 from ..memory import disk
@@ -301,12 +301,14 @@ def brings(value: B) -> bool:
     return value._wants_grad is None and (hasattr(value, "_parameter") if value._ctx is None else value._ctx.learnt)
 
 
-def take_over(x: B, new: B, part: ShapeTracker | None = None) -> None:
+def take_over(x: B, new: B, part: ShapeTracker | None = None, *, apart: bool = False) -> None:
     """Gives this tensor new elements, of its shape and dtype, through which a gradient flows if one may be wanted.
 
     Args:
       new: the elements.
       part: where in memory they differ from the old ones, if not everywhere in this tensor.
+      apart: whether they may be computed without the old ones, whose gradient is zero then: hooks see that, if there
+        are any.
 
     Raises:
       RuntimeError: if this tensor is a leaf that requires a gradient, or a view of one; or a view that was made in
@@ -331,7 +333,8 @@ def take_over(x: B, new: B, part: ShapeTracker | None = None) -> None:
         if whole is not x:
             leave_hooks(x)
         old = _as_root(x, line, whole, hooked)
-        if new._ctx is not None and brings(new) and st.contiguous and prod(st.shape) == prod(root.shape):
+        replaces = st.contiguous and prod(st.shape) == prod(root.shape) and not (apart and Registered.any)
+        if replaces and new._ctx is not None and brings(new):
             made = new if new.shape == root.shape else reshape(new, root.shape)
             if not made.lazydata.is_whole or made.lazydata.base is home.base:
                 made = made._apply(Contiguous(fresh=True))

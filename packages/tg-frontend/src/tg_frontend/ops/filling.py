@@ -85,7 +85,7 @@ def copy_(x: A, src: Any, non_blocking: bool = False) -> A:
         raise ValueError(f"copy_: a value of shape {new.shape} into a tensor of shape {x.shape}")
     if new is src:  # whose hooks see what flows back through this tensor, too
         new = copied(new)
-    writing.take_over(x, new if new.shape == x.shape else stretch(new, x.shape))
+    writing.take_over(x, new if new.shape == x.shape else stretch(new, x.shape), apart=True)
     return x
 
 
