@@ -22,22 +22,34 @@ def symmetric(*shape: int, hollow: bool = False) -> Any:
     return a * (1 - np.eye(shape[-1])) if hollow else a
 
 
-def assembled(both: Any, pivots: Any) -> Any:
+def like(a: Any, hermitian: bool) -> Any:
+    """The transposes, conjugated if they are to be."""
+    return a.swapaxes(-1, -2).conj() if hermitian else a.swapaxes(-1, -2)
+
+
+def complex_symmetric(*shape: int, hermitian: bool, hollow: bool) -> Any:
+    """Complex matrices that are their own transposes, or the conjugates of those; see :func:`symmetric`."""
+    a = RNG.normal(size=shape) + 1j * RNG.normal(size=shape)
+    a = a + like(a, hermitian)
+    return a * (1 - np.eye(shape[-1])) if hollow else a
+
+
+def assembled(both: Any, pivots: Any, hermitian: bool = False) -> Any:
     """The matrix of which these are the factors, by LAPACK's description of them."""
     n = len(both)
-    left, middle, k = np.eye(n), np.zeros((n, n)), 0
+    left, middle, k = np.eye(n, dtype=both.dtype), np.zeros_like(both), 0
     while k < n:
         size = 1 if pivots[k] > 0 else 2
         last = k + size - 1
         swap = np.eye(n)
         swap[[last, abs(pivots[last]) - 1]] = swap[[abs(pivots[last]) - 1, last]]
-        step = np.eye(n)
+        step = np.eye(n, dtype=both.dtype)
         step[k + size :, k : k + size] = both[k + size :, k : k + size]
         left = left @ swap @ step
         block = np.tril(both[k : k + size, k : k + size])
-        middle[k : k + size, k : k + size] = block + np.tril(block, -1).T
+        middle[k : k + size, k : k + size] = block + like(np.tril(block, -1), hermitian)
         k += size
-    return left @ middle @ left.T
+    return left @ middle @ like(left, hermitian)
 
 
 @pytest.mark.parametrize("hollow", [False, True])
@@ -53,6 +65,51 @@ def test_ldl(n: int, hollow: bool) -> None:
         assert (found.pivots.numpy() < 0).any()
     b = RNG.normal(size=(3, n, 2))
     np.testing.assert_allclose(a @ linalg.ldl_solve(found.LD, found.pivots, Tensor(b)).numpy(), b, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("hollow", [False, True])
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_ldl_of_complex_matrices(hermitian: bool, hollow: bool, dtype: str) -> None:
+    n = int(RNG.integers(2, 15))
+    a = complex_symmetric(3, n, n, hermitian=hermitian, hollow=hollow).astype(dtype)
+    garbage = np.triu(np.full((n, n), 9 + 3j), 1) + 5j * hermitian * np.eye(n)  # is not read
+    found = linalg.ldl_factor_ex(Tensor((np.tril(a) + garbage).astype(dtype)), hermitian=hermitian)
+    assert found.LD.dtype.name == dtype and found.info.tolist() == [0, 0, 0]
+    size = 2e-4 if dtype == "complex64" else 1e-10
+    for both, pivots, wanted in zip(found.LD.numpy(), found.pivots.numpy(), a, strict=True):
+        assert (np.triu(both, 1) == 0).all() and not (hermitian and both.diagonal().imag.any())
+        np.testing.assert_allclose(assembled(both, pivots, hermitian), wanted, atol=size)
+    if hollow:
+        assert (found.pivots.numpy() < 0).any()
+    b = (RNG.normal(size=(3, n, 2)) + 1j * RNG.normal(size=(3, n, 2))).astype(dtype)
+    x = linalg.ldl_solve(found.LD, found.pivots, Tensor(b), hermitian=hermitian).numpy()
+    residual = np.abs(a @ x - b).max((1, 2)) / (np.abs(a).sum(2).max(1) * np.abs(x).max((1, 2)) + 1)
+    assert (residual < size).all()
+
+
+def test_exchanges_of_complex_matrices_are_those_of_lapack() -> None:
+    a = np.zeros((5, 5), np.complex128)
+    a[np.tril_indices(5, -1)] = [3 + 2.9j, 4 + 0j, 1j, 2, 1 - 2j, 5j, 2 + 2j, -1, 3 - 4j, 1.5]
+    wanted = [-2, -2, -5, -5, 5], [-2, -2, -4, -4, 5]
+    for hermitian, pivots in zip((False, True), wanted, strict=True):  # zsytrf, zhetrf
+        assert linalg.ldl_factor(Tensor(a), hermitian=hermitian).pivots.tolist() == pivots
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_gradients_of_ldl_of_complex_matrices(hermitian: bool) -> None:
+    a = complex_symmetric(2, 5, 5, hermitian=hermitian, hollow=True)
+    b = RNG.normal(size=(2, 5, 3)) + 1j * RNG.normal(size=(2, 5, 3))
+    both, right = Tensor(a, requires_grad=True), Tensor(b, requires_grad=True)
+    linalg.ldl_solve(*linalg.ldl_factor(both, hermitian=hermitian), right, hermitian=hermitian).abs().sum().backward()
+    other, sides = Tensor(a, requires_grad=True), Tensor(b, requires_grad=True)
+    linalg.solve(other, sides).abs().sum().backward()
+    grads: list[Any] = [one.grad for one in (both, right, other, sides)]
+    mine, right_mine, full, right_full = (one.numpy() for one in grads)
+    np.testing.assert_allclose(right_mine, right_full, atol=1e-8)
+    full = full + like(full, hermitian)  # what is below stands for what is above, too
+    full = np.tril(full, -1) + (full * np.eye(5) / 2)
+    np.testing.assert_allclose(mine, full.real * np.eye(5) + np.tril(full, -1) if hermitian else full, atol=1e-8)
 
 
 def test_exchanges_are_those_of_lapack() -> None:

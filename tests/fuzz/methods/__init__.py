@@ -8,11 +8,11 @@ from . import elementwise, movement, reductions, indexing, products, creation, v
 from . import parts, special, windows, copies, decompositions
 
 # isort: on
-from .table import MOST, NOT_A_COMPUTATION, RANDOM, ROWS, Array, Call, Pool, Ref, Value
+from .not_drawn import NOT_A_COMPUTATION, NOT_DRAWN, RANDOM, RANDOM_TESTS
+from .table import MOST, ROWS, Array, Call, Pool, Ref, Value
 
 __all__ = [
-    "MOST", "NOT_A_COMPUTATION", "RANDOM", "ROWS", "Array", "Call", "Pool", "Ref", "Value", "arrangement", "copies",
-    "creation", "decompositions",
-    "elementwise", "indexing", "losses", "movement", "order", "parts", "products", "reductions", "special", "values",
-    "windows",
+    "MOST", "NOT_A_COMPUTATION", "NOT_DRAWN", "RANDOM", "RANDOM_TESTS", "ROWS", "Array", "Call", "Pool", "Ref", "Value",
+    "arrangement", "copies", "creation", "decompositions", "elementwise", "indexing", "losses", "movement",
+    "order", "parts", "products", "reductions", "special", "values", "windows",
 ]  # fmt: skip

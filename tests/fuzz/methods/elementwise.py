@@ -46,8 +46,15 @@ _fn: Callable[[Array], Any]
 for _name, _fn in (("sin", np.sin), ("cos", np.cos), ("tanh", np.tanh), ("atan", np.arctan), ("asinh", np.arcsinh),
                    ("sigmoid", _sigmoid), ("erf", _erf), ("erfc", _erfc)):  # fmt: skip
     unary(_name, _fn, smooth=True)
-for _name, _fn in (("exp", np.exp), ("exp2", np.exp2), ("expm1", np.expm1), ("sinh", np.sinh), ("cosh", np.cosh),
-                   ("softplus", lambda x: np.logaddexp(x, 0)), ("logsigmoid", lambda x: -np.logaddexp(-x, 0))):
+for _name, _fn in (
+    ("exp", np.exp),
+    ("exp2", np.exp2),
+    ("expm1", np.expm1),
+    ("sinh", np.sinh),
+    ("cosh", np.cosh),
+    ("softplus", lambda x: np.logaddexp(x, 0)),
+    ("logsigmoid", lambda x: -np.logaddexp(-x, 0)),
+):
     unary(_name, _fn, within=_small, smooth=True)  # fmt: skip
 unary("log1p", np.log1p, within=lambda x: x >= -0.9, smooth=True)
 unary("tan", np.tan, within=lambda x: np.abs(np.cos(x)) > 0.1, smooth=True)

@@ -127,32 +127,6 @@ class Pool:
 MOST = 20_000
 """Elements of a value."""
 ROWS: dict[str, Row] = {}
-NOT_A_COMPUTATION = frozenset(
-    "T assign backward const_like data detach device dtype element_size result_type empty empty_like from_blob "
-    "from_dlpack grad "
-    "gradient is_floating_point is_realized item lazydata manual_seed nbytes ndim no_grad numel numpy realize replace "
-    "requires_grad requires_grad_ schedule schedule_with_vars sequential shape size to to_ tolist train training "
-    "retain_grad register_hook enable_grad set_grad_enabled set_rng_state get_rng_state allclose backward_ "
-    "device_ type mT H mH angle complex polar conj conj_physical resolve_conj cdouble cfloat stft istft view_as_real "
-    "view_as_complex real imag sgn isreal is_complex is_conj autocast coalesce indices is_coalesced is_sparse to_dense "
-    "values equal new_empty fill_ zero_ "
-    "nextafter keccak hash from_url is_neg resolve_neg broadcast_shapes scalar_tensor unravel_index ravel_multi_index "
-    "histogramdd segment_reduce register_post_accumulate_grad_hook "
-    "dim nelement stride storage_offset is_contiguous is_same_size is_signed is_nonzero get_device cpu cuda to_device "
-    "new new_tensor copy_ detach_ fill_diagonal_ is_leaf grad_fn itemsize is_cuda is_cpu "
-    "is_meta is_mps is_nested is_quantized retains_grad".split()
-)
-"""Attributes that compute nothing, or only say or move what is there; memory has a fuzzer of its own.
-
-And ``nextafter``, which gives another number in every dtype; and what hashes bytes, or fetches them.
-"""
-RANDOM = frozenset(
-    "dropout glorot_uniform kaiming_normal kaiming_uniform multinomial normal rand rand_like randint randn randn_like "
-    "randint_like randperm scaled_uniform uniform bernoulli exponential cauchy geometric log_normal poisson binomial "
-    "exponential_ cauchy_ geometric_ log_normal_ normal_ uniform_ bernoulli_ random_ "
-    "xavier_uniform xavier_normal".split()
-)
-"""Methods that draw random numbers: their distributions have tests."""
 
 
 def row(name: str, draw: Callable[[Pool, int], Call | None], **facts: bool) -> None:

@@ -92,7 +92,7 @@ __all__ = [
     "vector_norm",
 ]
 
-_REAL = ("ldl_factor", "ldl_factor_ex", "ldl_solve", "lobpcg")
+_REAL = ("lobpcg",)
 Above.linalg = methods
 _OFFERED = [name for name in __all__ if name != "LinAlgError"]
 offered(globals(), _OFFERED, "linalg", dict.fromkeys((name for name in _OFFERED if name not in _REAL), "any"))

@@ -1,7 +1,8 @@
-"""Symmetric matrices that need not be definite: Bunch's and Kaufman's decomposition, and systems of equations by it.
+"""Symmetric and Hermitian matrices that need not be definite: Bunch's and Kaufman's decomposition, solving by it.
 
 Source: J. R. Bunch and L. Kaufman, "Some stable methods for calculating inertia and solving symmetric linear systems",
-Mathematics of Computation 31, 1977, algorithm A. How factors and exchanges are kept is LAPACK's way (dsytf2, dsytrs).
+Mathematics of Computation 31, 1977, algorithm A. How factors and exchanges are kept is LAPACK's way (dsytf2, zhetf2,
+dsytrs).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tg_dtype import dtypes
 from ..tensor import Tensor
 from ..transform.scan import scan
 from .checked import first_failure
-from .matrices import REAL, check_matrix, diagonal_of, flat, lower, numbers, unflat
+from .matrices import check_matrix, diagonal_of, flat, lower, mirrored, numbers, unflat
 from .triangular import together
 
 _ALPHA = (1 + math.sqrt(17)) / 8
@@ -52,15 +53,33 @@ def _swapped(x: Tensor, one: Tensor, other: Tensor) -> Tensor:
     return first.where(_at(x, other), second.where(_at(x, one), x))
 
 
-def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _size(x: Tensor) -> Tensor:
+    """The magnitudes that are compared: of complex elements those of their parts added, as LAPACK has it."""
+    return x.real.abs() + x.imag.abs() if x.is_complex() else x.abs()
+
+
+def _conjugate(x: Tensor, hermitian: bool) -> Tensor:
+    return x.conj() if hermitian else x
+
+
+def _own(x: Tensor, hermitian: bool) -> Tensor:
+    """An element of the diagonal: of a Hermitian matrix it is real, but for what is rounded."""
+    return x.real.cast(x.dtype) if hermitian else x
+
+
+def factored(a: Tensor, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Eliminates (count, n, n), of which the lower triangle is read.
+
+    Args:
+      a: the matrices.
+      hermitian: that they are the conjugates of their transposes; of real ones it is False.
 
     Returns:
       Both factors in one matrix (count, n, n); pivots (count, n); and which blocks are 0 (count, n).
     """
     count, n, _ = a._ints()
     place = numbers(n, a).reshape((1, -1))
-    both = lower(a) + lower(a, -1).mT
+    both = mirrored(a) if hermitian else lower(a) + lower(a, -1).mT
     no = Tensor.zeros(count, 1, dtype=dtypes.bool, device=a.device)
     nothing = Tensor.zeros(count, n, dtype=a.dtype, device=a.device)
     start = (both, no, nothing, Tensor.zeros(count, 1, dtype=dtypes.int32, device=a.device))
@@ -68,38 +87,40 @@ def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     def step(state: Any, k: Tensor) -> tuple[Any, Any]:
         rest, pending, second, partner = state
         k = k.reshape((1, 1))
-        here = _at(rest, k).squeeze(1)  # as good as the column
-        behind = (place > k).where(here.abs(), -1)
-        pivot = _at(here, k).abs()
+        here = _at(rest, k).squeeze(1)  # as good as the column, of which it may be the conjugate
+        behind = (place > k).where(_size(here), -1)
+        pivot = _size(_own(_at(here, k), hermitian))
         best = behind.detach().argmax(1, keepdim=True).cast(dtypes.int32)
         most = behind.amax(1, keepdim=True).maximum(0)
         best = (k < n - 1).where(best, k)
         beside = _at(rest, best).squeeze(1)
-        most_beside = ((place >= k) & (place != best)).where(beside.abs(), 0).amax(1, keepdim=True)
+        most_beside = ((place >= k) & (place != best)).where(_size(beside), 0).amax(1, keepdim=True)
         zero = (pivot.maximum(most) == 0) & pending.logical_not()
         alone = pivot >= _ALPHA * most
         alone = alone | (pivot * most_beside >= _ALPHA * most * most)
-        other_alone = alone.logical_not() & (_at(beside, best).abs() >= _ALPHA * most_beside)
+        other_alone = alone.logical_not() & (_size(_own(_at(beside, best), hermitian)) >= _ALPHA * most_beside)
         double = (alone | other_alone).logical_not() & pending.logical_not()
         # which rows meet: k, or k + 1 of two, and what takes its place
         from_place = k + double.cast(dtypes.int32)
         to_place = (alone | zero | pending).where(from_place, best)
-        moved = _swapped(_swapped(rest, from_place, to_place).mT, from_place, to_place)
+        across = _conjugate(_swapped(rest, from_place, to_place).mT, hermitian)
+        moved = _swapped(across, from_place, to_place)
         next_place = (k + 1).clamp(0, n - 1)
-        one, two = _at(moved, k).squeeze(1), _at(moved, next_place).squeeze(1)
-        d11, d21, d22 = _at(one, k), _at(one, next_place), _at(two, next_place)
+        one, two = (_conjugate(_at(moved, row).squeeze(1), hermitian) for row in (k, next_place))
+        d11, d21, d22 = _own(_at(one, k), hermitian), _at(one, next_place), _own(_at(two, next_place), hermitian)
         # of two pivots: the inverse of their block, scaled by what is beside the diagonal, which is the greatest
         scale = double.where(d21, 1)
-        p, q = d22 / scale, d11 / scale
-        reciprocal = 1 / double.where((p * q - 1) * scale, 1)
+        other = _conjugate(scale, hermitian)
+        p, q = d22 / scale, d11 / other
+        apart = p * q - 1
         below = place > k + double.cast(dtypes.int32)
         single = below.where(one / (zero | double | pending).where(1, d11), 0)
-        left = below.where((p * one - two) * reciprocal, 0)
-        right = below.where((q * two - one) * reciprocal, 0)
+        left = below.where((p * one - two) / double.where(apart * other, 1), 0)
+        right = below.where((q * two - one) / double.where(apart * scale, 1), 0)
         factor = double.where(left, single)
         follows = double.where(right, 0)
-        down = factor.unsqueeze(2) * below.where(one, 0).unsqueeze(1)
-        down = down + follows.unsqueeze(2) * below.where(two, 0).unsqueeze(1)
+        down = factor.unsqueeze(2) * below.where(_conjugate(one, hermitian), 0).unsqueeze(1)
+        down = down + follows.unsqueeze(2) * below.where(_conjugate(two, hermitian), 0).unsqueeze(1)
         kept = (pending | zero).unsqueeze(2)
         after = kept.where(rest, moved - down)
         column = factor + (place == k).where(d11, 0) + ((place == next_place) & double).where(d21, 0)
@@ -112,10 +133,12 @@ def factored(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return columns.permute(1, 2, 0), pivots.transpose(0, 1), zeros.transpose(0, 1)
 
 
-def _checked(a: Tensor, hermitian: bool, what: str) -> None:
-    check_matrix(a, what, square=True, kinds=REAL)
+def _checked(a: Tensor, hermitian: bool, what: str) -> bool:
+    """Whether elements are conjugated; see :func:`factored`."""
+    check_matrix(a, what, square=True)
     if not isinstance(hermitian, bool):
         raise TypeError(f"{what}: hermitian is True or False, got {hermitian!r}")
+    return hermitian and a.is_complex()
 
 
 def ldl_factor_ex(a: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> LDLFactorInfo:
@@ -123,13 +146,13 @@ def ldl_factor_ex(a: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
 
     Args:
       a: shape (…, n, n), of which the lower triangle is read.
-      hermitian: of real numbers, that is the same.
+      hermitian: that they are the conjugates of their transposes, not the transposes; of real numbers that is the same.
       check_errors: raise where one is singular; the result is computed for that.
 
     Raises:
       ValueError: if the matrices are not square.
       LinAlgError: if one is singular, and that is to be checked.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold neither float32, float64 nor complex numbers.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -137,14 +160,14 @@ def ldl_factor_ex(a: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
       Tensor(0)
     """
     what = "ldl_factor_ex"
-    _checked(a, hermitian, what)
+    conjugated = _checked(a, hermitian, what)
     if 0 in a._ints():
         return LDLFactorInfo(
             a * 1,
             Tensor.zeros(*a._ints()[:-1], dtype=dtypes.int32, device=a.device),
             Tensor.zeros(*a._ints()[:-2], dtype=dtypes.int32, device=a.device),
         )
-    both, pivots, zeros = factored(flat(a))
+    both, pivots, zeros = factored(flat(a), conjugated)
     lead = a.shape[:-2]
     failed = zeros.reshape((*lead, a.shape[-1]))
     info = first_failure(failed, check_errors, what, "a matrix is singular: 0 is the block number")
@@ -152,13 +175,13 @@ def ldl_factor_ex(a: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
 
 
 def ldl_factor(a: Tensor, *, hermitian: bool = False) -> LDLFactor:
-    """Symmetric matrices that need not be definite: a = P @ L @ D @ L.T @ P.T.
+    """Symmetric matrices that need not be definite: a = P @ L @ D @ L.T @ P.T, or with L.mH if they are Hermitian.
 
     D has blocks of one or two rows on its diagonal, and L has ones there.
 
     Args:
       a: shape (…, n, n), of which the lower triangle is read.
-      hermitian: of real numbers, that is the same.
+      hermitian: that they are the conjugates of their transposes, not the transposes; of real numbers that is the same.
 
     Returns:
       ``LD``, shape (…, n, n): L below the blocks, D in them. ``pivots``, shape (…, n), int32: a number k above 0 says
@@ -167,7 +190,7 @@ def ldl_factor(a: Tensor, *, hermitian: bool = False) -> LDLFactor:
 
     Raises:
       ValueError: if the matrices are not square.
-      TypeError: if they hold anything else than float32 or float64.
+      TypeError: if they hold neither float32, float64 nor complex numbers.
 
     Example:
       >>> from tg_frontend import Tensor, linalg
@@ -187,7 +210,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
       LD: shape (…, n, n).
       pivots: shape (…, n), integers.
       B: shape (…, n, m).
-      hermitian: of real numbers, that is the same.
+      hermitian: that they are the conjugates of their transposes, not the transposes; of real numbers that is the same.
 
     Raises:
       ValueError: if the shapes do not fit.
@@ -201,8 +224,8 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
               [2. ]])
     """
     what = "ldl_solve"
-    _checked(LD, hermitian, what)
-    check_matrix(B, what, kinds=REAL)
+    conjugated = _checked(LD, hermitian, what)
+    check_matrix(B, what)
     if LD.shape[-1] != B.shape[-2] or pivots.shape != LD.shape[:-1]:
         raise ValueError(f"{what}: shapes {LD.shape}, {pivots.shape} and {B.shape} do not fit")
     if not dtypes.is_int(pivots.dtype):
@@ -211,10 +234,10 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     if 0 in right._ints():
         return right * 1
     places = pivots.cast(dtypes.int32).expand(*factors.shape[:-1]).reshape((-1, factors._ints()[-1]))
-    return unflat(_solved(flat(factors), places, flat(right)), right)
+    return unflat(_solved(flat(factors), places, flat(right), conjugated), right)
 
 
-def _solved(factors: Tensor, pivots: Tensor, b: Tensor) -> Tensor:
+def _solved(factors: Tensor, pivots: Tensor, b: Tensor, hermitian: bool) -> Tensor:
     """The solution of (count, n, n) and (count, n, m)."""
     n = factors._ints()[-1]
     place = numbers(n, b).reshape((1, -1, 1))
@@ -246,12 +269,13 @@ def _solved(factors: Tensor, pivots: Tensor, b: Tensor) -> Tensor:
         second.transpose(0, 1),
     )
     x, _ = scan(forward, b, by_step)
-    x = _divided(x, diagonal_of(factors), beside, first, second)
+    x = _divided(x, _own(diagonal_of(factors), hermitian), beside, first, second, hermitian)
 
     def backward(x: Tensor, part: Any) -> tuple[Tensor, None]:
         k, column, *moves = part
         here = place == k.reshape((1, 1, 1))
-        return exchanged(x - here.where((column.unsqueeze(2) * x).sum(1, keepdim=True), 0), k, *moves), None
+        through = (_conjugate(column, hermitian).unsqueeze(2) * x).sum(1, keepdim=True)
+        return exchanged(x - here.where(through, 0), k, *moves), None
 
     found: Tensor = scan(backward, x, tuple(part.flip(0) for part in by_step))[0]
     return found
@@ -270,16 +294,17 @@ def _pairs(pivots: Tensor) -> Tensor:
     return out
 
 
-def _divided(x: Tensor, diagonal: Tensor, beside: Tensor, first: Tensor, second: Tensor) -> Tensor:
+def _divided(x: Tensor, diagonal: Tensor, beside: Tensor, first: Tensor, second: Tensor, hermitian: bool) -> Tensor:
     """The solution of D @ y = x: blocks of one row, or of two."""
     before = beside[:, :1].zeros_like().cat(beside[:, :-1], dim=1)  # of second rows: what is left of the diagonal
     up, down = x[:, :1].zeros_like().cat(x[:, :-1], dim=1), x[:, 1:].cat(x[:, :1].zeros_like(), dim=1)
     last = diagonal[:, :1].zeros_like()
     above, under = last.cat(diagonal[:, :-1], dim=1), diagonal[:, 1:].cat(last, dim=1)
     # of d11, d21, d22: scaled by d21, which is the greatest
-    off = first.where(beside, second.where(before, 1))
+    off = first.where(_conjugate(beside, hermitian), second.where(before, 1))
+    across = _conjugate(off, hermitian)
     other = first.where(under, second.where(above, 0)) / off
-    own = diagonal / off
-    paired = (other.unsqueeze(2) * x - first.unsqueeze(2).where(down, up)) / ((own * other - 1) * off).unsqueeze(2)
+    own = diagonal / across
+    paired = (other.unsqueeze(2) * x - first.unsqueeze(2).where(down, up)) / ((own * other - 1) * across).unsqueeze(2)
     double = (first | second).unsqueeze(2)
     return double.where(paired, x / (first | second).where(1, diagonal).unsqueeze(2))
