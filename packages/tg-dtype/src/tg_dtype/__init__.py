@@ -12,6 +12,7 @@ from . import interop
 from .cast import as_const, bitcast_scalar, cast_scalar, from_bits, to_bits, truncate
 from .catalog import dtypes
 from .dtype import AddrSpace, DType, ImageDType, PtrDType
+from .enumeration import fast_members
 from .floats import FloatFormat
 from .limits import ConstType, float_format
 from .promotion import (
@@ -39,6 +40,7 @@ __all__ = [
     "cast_scalar",
     "complex_dtype",
     "dtypes",
+    "fast_members",
     "float_format",
     "from_bits",
     "interop",

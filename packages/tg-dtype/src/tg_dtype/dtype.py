@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from weakref import WeakValueDictionary
 
+from .enumeration import fast_members
+
 TYPE_CHECKING = False  # importing typing would cost more than this whole package
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,14 +24,13 @@ LIMITS: dict[str, Callable[[DType], int | float | bool]] = {}
 POINTER_BYTES = 8  # every target of the project addresses memory with 64 bits
 
 
+@fast_members
 class AddrSpace(Enum):
     """Where a pointer points: device memory, memory shared by a workgroup, or registers of one thread."""
 
     GLOBAL = 0
     LOCAL = 1
     REG = 2
-
-    __hash__ = object.__hash__  # members are unique, and Enum's own hash is a slow Python function
 
     def __repr__(self) -> str:
         return f"AddrSpace.{self.name}"

@@ -17,13 +17,12 @@ from collections.abc import Callable
 from enum import Enum, Flag, auto
 from typing import NamedTuple
 
-from tg_dtype import ConstType, DType, dtypes
+from tg_dtype import ConstType, DType, dtypes, fast_members
 
 
+@fast_members
 class Ops(Enum):
     """Operations of the lazy graph and of kernel ASTs."""
-
-    __hash__ = object.__hash__  # members are unique, and Enum's own hash is a slow Python function
 
     # elementwise, one operand
     NEG = auto()
@@ -119,6 +118,7 @@ class Trait(Flag):
     BUFFER = auto()  # acts on whole buffers
 
 
+@fast_members
 class DTypeRule(Enum):
     """How the dtype of a result follows from the operands."""
 

@@ -20,11 +20,12 @@ from enum import Enum, Flag, auto
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tg_dtype import fast_members
 
+
+@fast_members
 class UOps(Enum):
     """Structure and memory operations of kernels; :data:`SPEC` has a row for each."""
-
-    __hash__ = object.__hash__  # members are unique; Enum's own hash is a Python function, and slow
 
     # without operands, in the order in which a linear kernel begins with them
     PARAM = auto()

@@ -10,11 +10,12 @@ from __future__ import annotations
 from enum import Enum, Flag, auto
 from typing import NamedTuple
 
+from tg_dtype import fast_members
 
+
+@fast_members
 class NodeOp(Enum):
     """Nodes that are not elementwise :class:`tg_lazy.Ops`; :data:`NODES` has a row for each."""
-
-    __hash__ = object.__hash__  # members are unique; Enum's own hash is a Python function, and slow
 
     CONST = auto()
     INDEX = auto()
@@ -63,10 +64,9 @@ EXPRESSIONS = frozenset(op for op, row in NODES.items() if row.arg is NodeArg.EX
 """Whose argument is a symbolic integer."""
 
 
+@fast_members
 class Kind(Enum):
     """What becomes of a loop; :data:`KINDS` has a row for each."""
-
-    __hash__ = object.__hash__  # members are unique; Enum's own hash is a Python function, and slow
 
     LOOP = auto()
     THREAD = auto()
