@@ -62,6 +62,13 @@ def register(registry: Registry) -> None:
         f"transpose {n}x{n}", "memory", lambda: [normal(n, n)],
         lambda library, x: library.materialized(library.transposed(x)), "GB/s", 2.0 * FLOAT * n * n, goals=copying,
     )  # fmt: skip
+    rows, width = 2039, 1987
+    registry.kernel(
+        f"x.T + y.T {rows}x{width}, row by row", "memory",
+        lambda: [normal(rows, width, seed=1), normal(rows, width, seed=2)],
+        lambda library, x, y: library.materialized(library.transposed(x) + library.transposed(y)), "GB/s",
+        3.0 * FLOAT * rows * width,
+    )  # fmt: skip
     registry.kernel(
         "sum of 64M", "memory", lambda: [uniform(1 << 26)], lambda library, x: library.sum(x), "GB/s",
         1.0 * FLOAT * (1 << 26), limit="read", goals=reading,
