@@ -23,9 +23,9 @@ import signal
 import sys
 import tempfile
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import pytest
 from _pytest.doctest import DoctestModule
@@ -62,6 +62,9 @@ hypothesis.settings.register_profile("explore", _quick, derandomize=False, print
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```(?!python|sh\b)\w+\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 _PRINTED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+Value = TypeVar("Value")
 
 
 class Block(NamedTuple):
@@ -410,6 +413,35 @@ def _keep_what_there_is() -> None:
     test asks for, or that comes by itself, need walk over those that were there before the test's file."""
     gc.collect()
     gc.freeze()
+
+
+class Drawn(Protocol):
+    """What the fixture ``drawn`` gives."""
+
+    def __call__(self, values: Sequence[Value], most: int) -> tuple[Value, ...]: ...
+
+
+@pytest.fixture
+def drawn(request: pytest.FixtureRequest) -> Drawn:
+    """``drawn(values, n)``: n of the values that a test goes through by itself, in their order, where a run of the
+    whole suite draws; each of them elsewhere."""
+    order = random.Random(f"{request.config.option.draw} {request.node.nodeid}")
+
+    def draw(values: Sequence[Value], most: int) -> tuple[Value, ...]:
+        if request.config.option.draw is None:
+            return tuple(values)
+        return tuple(values[n] for n in sorted(order.sample(range(len(values)), min(most, len(values)))))
+
+    return draw
+
+
+@pytest.fixture
+def some_dtypes(request: pytest.FixtureRequest, drawn: Drawn) -> None:
+    """For conformance classes of devices that compile or execute slowly: float32 and three other dtypes of theirs,
+    drawn for each test. NUMPY and CPU go through every one in each run."""
+    every = request.instance.dtypes
+    chosen = drawn([dtype for dtype in every if dtype.name != "float32"], 3)
+    request.instance.dtypes = tuple(dtype for dtype in every if dtype.name == "float32" or dtype in chosen)
 
 
 @pytest.fixture

@@ -448,6 +448,17 @@ def test_a_run_of_the_whole_suite_draws_cases_of_grids(tmp_path: Path, run: Run,
     assert len(cases("--whole")) == len(cases("-k", "test_")) == 18 + 9 + 9 + 2 + 4
 
 
+def test_a_test_draws_of_what_it_goes_through(
+    drawn: Callable[[range, int], tuple[int, ...]], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request.config.option, "draw", None)
+    assert drawn(range(9), 2) == tuple(range(9))
+    monkeypatch.setattr(request.config.option, "draw", 1)
+    found = [drawn(range(9), 2) for _ in range(200)]
+    assert all(first < second for first, second in found) and {n for pair in found for n in pair} == set(range(9))
+    assert drawn(range(2), 5) == (0, 1)
+
+
 @pytest.mark.slow
 def test_an_import_from_above_in_an_isolated_environment(tree: Path, run: Run) -> None:
     test = tree / "packages/tg-shape/tests/test_planted.py"

@@ -65,6 +65,7 @@ class AMDConformance(DeviceConformance):
     arch: ClassVar[str] = ""
     renderer: ClassVar[str] = "LLVM"
     launches = 200
+    replays = 30
 
     @pytest.fixture(autouse=True)
     def _executed(self, counts: Callable[[], Counts]) -> Iterator[None]:
@@ -83,6 +84,7 @@ class AMDConformance(DeviceConformance):
         super().setup_method()
 
 
+@pytest.mark.usefixtures("some_dtypes")
 class TestGfx1100(AMDConformance):
     arch = "gfx1100"
 

@@ -95,6 +95,7 @@ def test_float16_where_the_device_has_it() -> None:
 
 
 @pytest.mark.alike
+@pytest.mark.usefixtures("some_dtypes")
 @needs_opencl
 class TestCL(DeviceConformance):
     """As it comes."""
@@ -104,11 +105,13 @@ class TestCL(DeviceConformance):
 
     def test_reductions(self) -> None:
         """Those of some kinds: a driver works for seconds on each kernel of a work-group."""
-        self.dtypes = (dtypes.bool, dtypes.int32, dtypes.bfloat16, dtypes.float32)
+        some = (dtypes.bool, dtypes.int32, dtypes.bfloat16, dtypes.float32)
+        self.dtypes = tuple(dtype for dtype in self.dtypes if dtype in some)
         super().test_reductions()
 
     @pytest.mark.slow
     def test_reductions_of_every_kind(self) -> None:
+        self.dtypes = KINDS
         super().test_reductions()
 
     def test_replay_of_a_recording_that_is_not_ready(self, monkeypatch: pytest.MonkeyPatch) -> None:

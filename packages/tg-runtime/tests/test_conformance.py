@@ -11,12 +11,6 @@ from tg_lazy import Context
 from tg_runtime import Device, parse_dev
 from tg_runtime.testing import DeviceConformance
 
-# Of integers one of each width, and of floats those that others stand in for, and those that are computed as they are.
-KINDS = (
-    dtypes.bool, dtypes.int8, dtypes.uint16, dtypes.int32, dtypes.uint64, dtypes.fp8e4m3, dtypes.float16,
-    dtypes.bfloat16, dtypes.float32, dtypes.float64,
-)  # fmt: skip
-
 
 def missing(setting: str) -> str:
     """Why a device cannot be tested here; empty if it can."""
@@ -34,40 +28,34 @@ class TestLLVM(DeviceConformance):
     dev = "CPU:LLVM"
 
 
+@pytest.mark.usefixtures("some_dtypes")
 class Sampled(DeviceConformance):
-    """Elementwise ops of a dtype of each kind, and of every dtype with ``-m slow``."""
+    """Some dtypes, as TestLLVM has every one; with ``-m slow`` elementwise ops of all of them."""
 
     __test__ = False
 
-    def test_elementwise(self) -> None:
-        self.dtypes = KINDS
-        super().test_elementwise()
-
     @pytest.mark.slow
     def test_elementwise_of_every_dtype(self) -> None:
-        super().test_elementwise()
+        self.dtypes = dtypes.all
+        self.test_elementwise()
 
 
 @pytest.mark.skipif(bool(missing("CPU:LLVM")), reason=missing("CPU:LLVM") or "available")
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the extensions are x86-64's")
 class TestOlderProcessor(Sampled):
-    """Another level of the processor: TestLLVM has every dtype."""
+    """Another level of the processor."""
 
     __test__ = True
     device = "CPU"
     dev = "CPU:LLVM:native,-avx,-avx2,-avx512f"
 
 
+@pytest.mark.usefixtures("some_dtypes")
 class Guarded(TestLLVM):
-    """The same kernels, with every buffer against a page that may not be touched."""
+    """The same kernels, of some dtypes, with every buffer against a page that may not be touched."""
 
     __test__ = False
     guard = 0
-
-    def test_elementwise(self) -> None:
-        """Of a dtype of each kind: TestLLVM has every one."""
-        self.dtypes = KINDS
-        super().test_elementwise()
 
     def setup_method(self) -> None:
         super().setup_method()
@@ -99,11 +87,7 @@ class TestClang(Sampled):
     device = "CPU"
     dev = "CPU:CLANG"
 
-    def test_reductions(self) -> None:
-        """Those of some dtypes: each kernel is a process of the compiler."""
-        self.dtypes = (dtypes.bool, dtypes.int8, dtypes.uint32, dtypes.int64, dtypes.bfloat16, dtypes.float32)
-        super().test_reductions()
-
     @pytest.mark.slow
     def test_reductions_of_every_dtype(self) -> None:
-        super().test_reductions()
+        self.dtypes = dtypes.all
+        self.test_reductions()

@@ -73,6 +73,7 @@ ADD_N = b""".version 7.0
 
 
 @pytest.mark.alike
+@pytest.mark.usefixtures("some_dtypes")
 @needs_mock
 class TestMock(DeviceConformance):
     """PTX, run on the host."""

@@ -96,6 +96,7 @@ SAMPLE = (
 
 
 @pytest.mark.alike
+@pytest.mark.usefixtures("some_dtypes")
 @needs(ARM)
 class TestArm(DeviceConformance):
     device = "CPU"
@@ -112,6 +113,7 @@ class TestArmOfEveryDtype(Elementwise, Casts, Reductions):
 
 
 @pytest.mark.alike
+@pytest.mark.usefixtures("some_dtypes")
 @needs(PLAIN_RISCV)
 class TestRISCV(DeviceConformance):
     device = "CPU"
@@ -128,6 +130,7 @@ class TestRISCVOfEveryDtype(Elementwise, Casts, Reductions):
 
 
 @pytest.mark.alike
+@pytest.mark.usefixtures("some_dtypes")
 @needs(RISCV)
 class TestRISCVVectors(DeviceConformance):
     device = "CPU"

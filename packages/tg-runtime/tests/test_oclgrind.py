@@ -6,9 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+
+from tg_dtype import dtypes
 
 _FOLDERS = ("/usr/lib/oclgrind", "/usr/local/lib/oclgrind", "/usr/lib")
 _LIBRARY = next((p for p in (Path(f) / "liboclgrind-rt.so" for f in _FOLDERS) if p.is_file()), None)
@@ -44,9 +47,11 @@ else:
 
 # The last product has the tiles that (96, 128, 80) has, with a twelfth of its work.
 CONFORMANCE = """
-from tg_runtime.testing import DeviceConformance
+from tg_runtime.testing import DeviceConformance, report
 from tg_runtime.testing.report import outcomes
-DeviceConformance.products = (5, 7, 3), (33, 65, 17), (40, 48, 40)
+DeviceConformance.products, DeviceConformance.replays = ((5, 7, 3), (33, 65, 17), (40, 48, 40)), 3
+claimed = report.claimed
+report.claimed = lambda device: tuple(dtype for dtype in claimed(device) if dtype.name in NAMES)
 for outcome in outcomes("CL", lambda group: group in GROUPS):
     print(outcome.group, outcome.status, *outcome.detail.splitlines(), flush=True)
 """
@@ -75,8 +80,14 @@ def test_what_is_planted_is_found(kind: str, words: str) -> None:
     assert bool(told) == bool(words), told
 
 
-def test_conformance_kernels() -> None:
-    """In one process, which starts and loads the compiler once."""
-    status, told = under_oclgrind(sys.executable, "-c", CONFORMANCE.replace("GROUPS", repr(GROUPS)))
+def test_conformance_kernels(drawn: Callable[[Sequence[str], int], tuple[str, ...]]) -> None:
+    """In one process, which starts and loads the compiler once. What a kernel touches depends on how wide its elements
+    are: a run of the whole suite draws dtypes, one of each width among them."""
+    widths: dict[int, list[str]] = {}
+    for dtype in dtypes.all:
+        widths.setdefault(dtype.itemsize, []).append(dtype.name)
+    names = ["bool", "float32", *(name for own in widths.values() for name in drawn(own, 1))]
+    program = CONFORMANCE.replace("GROUPS", repr(GROUPS)).replace("NAMES", repr(names))
+    status, told = under_oclgrind(sys.executable, "-c", program)
     assert status == 0, told
     assert told.split("\n") == [*(f"{group} passed" for group in GROUPS), ""], told

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import pytest
@@ -35,11 +35,12 @@ from tg_hcq.simulate.engine import (
 from tg_hcq.simulate.engine.testing import DOUBLE, HALF, SINGLE, Bench, Format
 
 ARCHS = [("gfx1100", 32), ("gfx1201", 32), ("gfx1030", 32), ("gfx942", 64), ("gfx950", 64)]
+Drawn = Callable[[list[Row], int], Sequence[Row]]
 PLAIN = {"gfx1100": 2400, "gfx1201": 2300, "gfx1030": 1500, "gfx942": 1700, "gfx950": 1700}
 """At least so many trials come to a comparison."""
 
 
-def trials(bench: LanesBench, rows: list[Row], rounds: int, seed: str) -> tuple[int, Counter[str]]:
+def trials(bench: LanesBench, rows: Sequence[Row], rounds: int, seed: str) -> tuple[int, Counter[str]]:
     """Draws and checks; how many were compared, and why others were not."""
     compared, refused = 0, Counter[str]()
     for row in rows:
@@ -57,10 +58,13 @@ def trials(bench: LanesBench, rows: list[Row], rounds: int, seed: str) -> tuple[
 
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize(("arch", "lanes"), ARCHS)
-def test_every_row_agrees_with_its_specification(arch: str, lanes: int) -> None:
+def test_every_row_agrees_with_its_specification(arch: str, lanes: int, drawn: Drawn) -> None:
+    """A run of the whole suite draws a third of the rows."""
     bench = LanesBench(architecture(arch, lanes))
-    compared, _ = trials(bench, list(bench.rows()), 2, "rows")
-    assert compared >= PLAIN[arch]
+    every = list(bench.rows())
+    rows = drawn(every, len(every) // 3)
+    compared, _ = trials(bench, rows, 2, "rows")
+    assert compared >= PLAIN[arch] * (1 if len(rows) == len(every) else 0.25)
 
 
 @pytest.mark.dense

@@ -142,7 +142,7 @@ def check(row: Row, arch: str, lanes: int, bench: Bench, rng: random.Random) -> 
     return True
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("arch", "lanes"), ARCHS)
 def test_what_scalars_compute(arch: str, lanes: int) -> None:
     bench = Bench(engine(instruction_set(architecture(arch, lanes)), lanes), "s", "s")

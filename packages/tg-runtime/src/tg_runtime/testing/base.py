@@ -34,6 +34,7 @@ class Group:
       subnormals: whether subnormal floats are kept.
       ulps: how far a transcendental function may be off, in units of the dtype's precision.
       launches: how many launches must leave nothing behind.
+      replays: how often a graph is replayed without waiting.
     """
 
     group: ClassVar[str] = ""
@@ -43,6 +44,7 @@ class Group:
     subnormals = True
     ulps = 8.0
     launches = 10_000
+    replays = 200
 
     def setup_method(self) -> None:
         """Puts ``DEV`` in force."""

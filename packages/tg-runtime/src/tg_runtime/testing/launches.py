@@ -74,9 +74,10 @@ class Graphs(Group):
         assert self.opened.graph is not None
         x, one = self.full(0), buffer_with(self.device, [1] * _SIZE, dtypes.int32)
         graph = self.opened.graph([self.step(x, x, one)] * 3, [], {})
-        for _ in range(200):
+        for _ in range(self.replays):
             graph([], {})
-        self.check("600 steps", unpack(x.as_buffer(), dtypes.int32), [i + 600 for i in range(_SIZE)])
+        steps = 3 * self.replays
+        self.check(f"{steps} steps", unpack(x.as_buffer(), dtypes.int32), [i + steps for i in range(_SIZE)])
 
     def test_replay_with_other_values(self) -> None:
         """The values of variables are those of the replay."""
