@@ -13,7 +13,7 @@ from tinytg import Tensor, linalg, nn
 F: Any = nn.functional
 RECORDED = json.loads(FILE.read_text(encoding="utf-8"))
 _NAMES = sorted(RECORDED)
-_SHARES = [_NAMES[n::4] for n in range(4)]
+_SHARES = [_NAMES[n::8] for n in range(8)]
 CARDS: dict[str, tuple[Any, str, str]] = {
     "matmul": (lambda x: x @ x.T, "low", "low"), "mv": (lambda x: x.mv(x[0]), "low", "same"),
     "linear": (lambda x: F.linear(x, x), "low", "low"), "dot": (lambda x: x[0].dot(x[0]), "same", "same"),
@@ -39,7 +39,7 @@ def test_most_are_recorded() -> None:
 
 
 @pytest.mark.drawn(1)
-@pytest.mark.parametrize("share", range(4))
+@pytest.mark.parametrize("share", range(8))
 def test_processors(share: int) -> None:
     """A difference that has no reason is a mistake, and a reason without a difference is out of date."""
     names = {name: RECORDED[name] for name in _SHARES[share]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -33,20 +34,22 @@ def test_what_was_found(seed: int) -> None:
         assert graphs.attempt(seed) is None
 
 
-def _found(seeds: int = 700) -> str:
+def _found(first: int = 0, seeds: int = 700) -> str:
+    """What is found first of a planted mistake: from a program on that showed it once, as not one in a hundred does."""
     with Context(DEV="NUMPY"):
-        return next((f.what for seed in range(seeds) if (f := graphs.attempt(seed)) is not None), "")
+        found = (graphs.attempt(seed) for seed in range(first, first + seeds))
+        return next((f.what for f in found if f is not None), "")
 
 
 def test_hooks_that_see_what_is_written_later_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "leave_hooks", lambda x: False)
-    assert " saw [" in _found() or "gradient of" in _found()
+    assert re.search(r" saw \[|gradient of", _found(103))
 
 
 def test_gradients_that_are_not_all_of_what_views_give_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (hooks, writing):
         monkeypatch.setattr(module, "share_hooks", lambda x: None)
-    assert "gradient of v" in _found()
+    assert "gradient of v" in _found(92)
 
 
 def test_copies_do_not_go_around_the_first_hook_of_what_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +65,7 @@ def test_copies_do_not_go_around_the_first_hook_of_what_is_copied(monkeypatch: p
 
 def test_hooks_that_are_not_called_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(differentiation, "called_back", lambda node, grad, fill: grad)
-    assert _found(60)
+    assert _found(seeds=60)
 
 
 def test_tensors_that_are_not_cut_off_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

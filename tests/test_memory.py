@@ -98,7 +98,7 @@ def growth_over(steps: int, run: Callable[[], object]) -> int:
 
 
 @pytest.mark.drawn(1)
-@pytest.mark.parametrize("steps", [250, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("steps", [120, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("jitted", [False, True])
 def test_nothing_grows_over_many_steps(jitted: bool, steps: int) -> None:
     step = training()

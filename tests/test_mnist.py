@@ -15,9 +15,9 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, rea
 
 
 def test_handwriting_is_learnt(run: Run, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same on the interpreter as on the processor, to the fourth digit of the first losses."""
+    """The same on the interpreter as on the processor, to the fourth digit of the first losses, of a replay, too."""
     losses, said = {}, {}
-    for device, steps, tested in (("CPU", 80, 256), ("NUMPY", 4, 16)):
+    for device, steps, tested in (("CPU", 80, 256), ("NUMPY", 3, 16)):
         options = ["--steps", steps, "--images", 2000, "--held-out", tested, "--batch", 32, "--every", 1]
         monkeypatch.setenv("DEV", device)
         done = run(repository, "python", "examples/mnist.py", *map(str, options))
@@ -30,7 +30,7 @@ def test_handwriting_is_learnt(run: Run, repository: Path, monkeypatch: pytest.M
     assert found is not None and accuracy is not None, said["CPU"]
     assert float(found[2]) < float(found[1]) / 2
     assert float(accuracy[1]) > 60
-    assert losses["CPU"][:4] == pytest.approx(losses["NUMPY"], abs=2e-4)
+    assert losses["CPU"][:3] == pytest.approx(losses["NUMPY"], abs=2e-4)
 
 
 def test_the_schedule_of_a_gpu_that_is_not_here_is_printed(

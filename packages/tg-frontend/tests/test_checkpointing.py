@@ -249,9 +249,9 @@ class Block:
 
 
 def transformer_step(checkpoint: Any, jit: bool) -> tuple[list[int], list[Any]]:
-    """Training steps of 24 blocks: the peak of each, in bytes beside parameters, and what is left in these."""
+    """Training steps of 12 blocks: the peak of each, in bytes beside parameters, and what is left in these."""
     Tensor.manual_seed(0)
-    blocks = [Block() for _ in range(24)]
+    blocks = [Block() for _ in range(12)]
     parameters = nn.state.get_parameters(blocks)
     optimizer = nn.optim.Adam(parameters, lr=1e-3)
     Tensor.realize(*parameters)
@@ -272,7 +272,7 @@ def transformer_step(checkpoint: Any, jit: bool) -> tuple[list[int], list[Any]]:
 
     run: Any = TinyJit(step) if jit else step
     peaks, results = [], []
-    for _ in range(3):
+    for _ in range(3 if jit else 2):  # Adam's memory is there from the first on; the third is replayed
         results.append(run(x).numpy())
         peaks.append(GlobalCounters.mem_peak - before)
     return peaks, [*results, *(p.numpy() for p in parameters[:9])]

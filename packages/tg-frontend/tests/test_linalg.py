@@ -41,7 +41,7 @@ def orthonormal(q: Array, eps: float) -> None:
         assert np.abs(np.swapaxes(q, -1, -2) @ q - np.eye(q.shape[-1])).max() < 20 * q.shape[-2] * eps
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("lead", LEADS, ids=str)
 def test_factors_multiply_to_the_matrix(lead: tuple[int, ...], dtype: str, backend: str) -> None:
@@ -248,7 +248,7 @@ TORN: dict[str, Callable[[], Array]] = {
 }
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", TORN)
 def test_spectra_of_matrices_torn_apart(name: str, dtype: str) -> None:

@@ -175,7 +175,7 @@ def test_no_kernel_of_a_gpu_is_long_and_serial(monkeypatch: pytest.MonkeyPatch, 
         assert kernels > 2
 
 
-@pytest.mark.drawn(2)  # a driver compiles each for seconds
+@pytest.mark.drawn(1)  # a driver compiles each for seconds
 @pytest.mark.parametrize(("size", "op"), [(0, "argsort"), (7, "add"), (2003, "maximum"), (2003, "write")])
 def test_work_items_share_out_rows(size: int, op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if "CL" not in Device.available():

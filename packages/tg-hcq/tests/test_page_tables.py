@@ -90,6 +90,7 @@ steps = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", SHAPES)
 @settings(max_examples=60, deadline=None)
 @given(steps, st.sampled_from([1, 8, 64]))
