@@ -210,7 +210,8 @@ THREADLESS = """
 from tg_codegen.search import beam, descent
 from tinytg import Context, Tensor
 from tg_runtime import DeviceError
-descent.PATIENCE, beam.MOST_NEIGHBOURS = 5, 8  # a short search has threads, too
+from tg_runtime.kernels import beam as measured
+descent.PATIENCE, beam.MOST_NEIGHBOURS, measured._TURNS_S = 5, 8, 0.1  # a short search has threads, too
 x = Tensor.arange(90000, dtype="float32").reshape(300, 300) % 7
 product = x @ x
 assert product[3].tolist() == [sum(((900 + k) % 7) * ((300 * k + j) % 7) for k in range(300)) for j in range(300)]

@@ -39,8 +39,8 @@ CPU = LLVMRenderer(Target(kind="cpu", vector_bytes=32, registers=16, threads=2))
 @pytest.fixture(autouse=True)
 def looks_at_less(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer lists are measured, and the cost model is asked of fewer: that shows what these tests are about."""
-    monkeypatch.setattr("tg_codegen.search.descent.PATIENCE", 30)
-    monkeypatch.setattr("tg_codegen.search.beam.MOST_NEIGHBOURS", 24)
+    monkeypatch.setattr("tg_codegen.search.descent.PATIENCE", 12)
+    monkeypatch.setattr("tg_codegen.search.beam.MOST_NEIGHBOURS", 12)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -329,6 +329,7 @@ def test_what_is_next_to_the_plan_is_measured_before_the_model_is_asked(monkeypa
         return ()
 
     monkeypatch.setattr("tg_codegen.search.beam.descents", led)
+    monkeypatch.setattr("tg_codegen.search.beam.MOST_NEIGHBOURS", 24)
     beam_search(row_sums(), CPU, measure, width=1)
     planned = compile_ast(row_sums(), CPU).actions
     refused = {planned[:at] + planned[at + 1 :] for at in range(len(planned))}

@@ -242,9 +242,11 @@ def test_a_ring_holds_a_submission() -> None:
 ENDLESS = """
 import time
 from tg_hcq import ArgsLayout
+from tg_hcq.hostq import executor
 from tg_hcq.hostq import HostQueue, HostQueueDevice, HostQueueProgram
 from tg_runtime import DeviceError
 
+executor._STOP_S = 0.2  # how long the thread is waited for, which does not end
 device = HostQueueDevice("HOSTQ")
 def endless(address):
     while True:

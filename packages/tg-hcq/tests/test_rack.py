@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tg_hcq import MMIO, ContentLost, HCQBuffer, HCQCompiled, HWQueue
-from tg_hcq.hostq import HostQueueDevice, HostQueueProgram
+from tg_hcq.hostq import HostQueueDevice, HostQueueProgram, executor
 from tg_hcq.testing import FaultRack, rack
 
 
@@ -19,7 +19,7 @@ class TestHostQueue(FaultRack):
         queue.put(0x10 | 2 << 8, 7, 7)
 
     def lose(self, device: HCQCompiled) -> Callable[[], None]:
-        """A kernel that does not end: nothing stops a thread."""
+        """A kernel that does not end: nothing stops a thread, however long it is waited for."""
         assert isinstance(device, HostQueueDevice)
         end, begun = threading.Event(), threading.Event()
 
@@ -29,7 +29,14 @@ class TestHostQueue(FaultRack):
 
         HostQueueProgram.from_callable(device, "endless", endless, 0)()
         assert begun.wait(10)
-        return end.set
+        patch = pytest.MonkeyPatch()
+        patch.setattr(executor, "_STOP_S", 0.2)
+
+        def undo() -> None:
+            end.set()
+            patch.undo()
+
+        return undo
 
 
 class Amnesiac(HostQueueDevice):

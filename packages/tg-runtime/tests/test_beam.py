@@ -82,6 +82,7 @@ def test_a_planted_wrong_action_never_wins(
     monkeypatch.setattr(tg_codegen.search.beam, "modelled_moves", moves)
     monkeypatch.setattr("tg_codegen.search.descent.PATIENCE", 5)
     monkeypatch.setattr("tg_codegen.search.beam.MOST_NEIGHBOURS", 12)
+    monkeypatch.setattr(beam, "_TURNS_S", 0.1)
     for name in ("TIME_RATIO", "_FAR"):  # however long it takes on a busy machine
         monkeypatch.setattr(beam, name, math.inf)
     sink = row_sums(24, 4096, dtype)

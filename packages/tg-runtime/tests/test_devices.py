@@ -325,6 +325,7 @@ def test_beam_finds_and_remembers(
     monkeypatch.setattr(beam, "beam_search", functools.partial(beam_search, max_rounds=1))
     monkeypatch.setattr("tg_codegen.search.descent.PATIENCE", 5)
     monkeypatch.setattr("tg_codegen.search.beam.MOST_NEIGHBOURS", 8)
+    monkeypatch.setattr(beam, "_TURNS_S", 0.1)  # whichever is the fastest
     x = ast.load(1, dtypes.float32, ShapeTracker.from_shape((2, 12)))
     sink = kernel([(ast.reduce(x, Ops.ADD, (1,)), 2)], [(dtypes.float32, 24)])
     values = [float(i % 7) for i in range(24)]
