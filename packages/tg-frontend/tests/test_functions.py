@@ -337,6 +337,14 @@ def test_tensors_of_data() -> None:
     with pytest.raises(ValueError, match="by a copy only"):
         functions.asarray([1.0], copy=False)
     assert functions.asarray(x, copy=True, requires_grad=False) is not x
+    theirs = np.arange(5, dtype=np.float32)
+    mine, taken = functions.asarray(theirs, copy=False), functions.asarray(theirs.__dlpack__())
+    theirs[3] = -1.0
+    assert mine.tolist() == taken.tolist() == theirs.tolist()
+    with pytest.raises(ValueError, match="by a copy only"):
+        functions.asarray(theirs, dtype="float64", copy=False)
+    diagonal = named("block_diag")
+    assert diagonal().shape == (1, 0) and diagonal([1, 2], [3]).tolist() == [[1, 2, 0], [0, 0, 3]]
     for bad in ((), (3,), (1, 2, 3)):
         with pytest.raises(TypeError, match="upper bound"):
             functions.randint(*bad)

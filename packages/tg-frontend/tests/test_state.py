@@ -65,6 +65,10 @@ def test_loading_what_does_not_fit_changes_nothing() -> None:
     before = [tensor.tolist() for tensor in get_parameters(model)]
     with pytest.raises(KeyError, match=r"not in the state: same; not in the model: other"):
         load_state_dict(model, {**{k: v for k, v in state.items() if k != "same"}, "other": Tensor([1])})
+    with pytest.raises(RuntimeError, match=r"^load_state_dict: not in the model: other$"):  # as in PyTorch
+        load_state_dict(model, {**state, "other": Tensor([1])})
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        load_state_dict(model, {**state, "layers.0.bias": Tensor([1.0] * 4)})
     with pytest.raises(ValueError, match=r"layers\.0\.bias: \(4,\) for \(3,\)"):
         load_state_dict(model, {**state, "layers.0.bias": Tensor([1.0] * 4)})
     assert [tensor.tolist() for tensor in get_parameters(model)] == before

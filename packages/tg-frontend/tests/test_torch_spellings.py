@@ -218,3 +218,43 @@ def test_equal_distances_from_either_end() -> None:
     same(Tensor.linspace(Tensor(bounds[0]), Tensor(bounds[1]), 5), np.linspace(*bounds, 5), 1e-6)
     with pytest.raises(TypeError, match="bounds are numbers"):
         Tensor.linspace("0", 2, 2)
+
+
+@pytest.mark.parametrize("name", ["addmm", "addmv", "addr", "baddbmm", "addbmm", "addcmul"])
+def test_floats_times_integers_are_refused_where_the_sum_is_of_integers(name: str) -> None:
+    shapes = {"addmm": [(3, 5), (3, 2), (2, 5)], "addmv": [(3,), (3, 5), (5,)], "addr": [(3, 5), (3,), (5,)],
+              "baddbmm": [(2, 3, 5), (2, 3, 7), (2, 7, 5)], "addbmm": [(3, 5), (2, 3, 7), (2, 7, 5)],
+              "addcmul": [(3, 5), (3, 5), (5,)]}[name]  # fmt: skip
+    whole = [Spelled(RNG.integers(-4, 5, shape)) for shape in shapes]
+    for factor in ("value",) if name == "addcmul" else ("alpha", "beta"):
+        with pytest.raises(ValueError, match=f"{name}: {factor} is the float 0.5"):
+            getattr(whole[0], name)(*whole[1:], **{factor: 0.5})
+        assert getattr(whole[0], name)(*whole[1:], **{factor: 3}).dtype is whole[0].dtype
+        for place in range(3):
+            mixed = [x.float() if n == place else x for n, x in enumerate(whole)]
+            got = getattr(mixed[0], name)(*mixed[1:], **{factor: 0.5})
+            assert got.dtype is dtypes.float32
+            wanted = getattr(whole[0].float(), name)(*[x.float() for x in whole[1:]], **{factor: 0.5})
+            same(got, wanted.numpy())
+
+
+def test_sizes_of_normal_by_name() -> None:
+    for draw in (lambda: Spelled.normal(1000.0, 0.5, size=(3, 5)), lambda: Spelled.normal(1000, 0.5, size=[3, 5]),
+                 lambda: Spelled.normal(mean=1000, std=0.5, size=(3, 5))):  # fmt: skip
+        assert draw().shape == (3, 5) and abs(draw().mean().item() - 1000) < 2
+    assert Spelled.normal(size=(7,)).shape == (7,)
+    with pytest.raises(TypeError, match="and size="):
+        Spelled.normal(2, 3, 4, size=(2,))
+
+
+def test_numpy_takes_force() -> None:
+    x = Spelled([1.0, 2.0], requires_grad=True)
+    assert x.numpy(force=True).tolist() == x.numpy(force=False).tolist() == [1.0, 2.0]
+
+
+def test_products_and_quotients_that_are_added_are_of_tensors() -> None:
+    z = Spelled([1 + 2j, 3.0])
+    for name in ("addcdiv", "addcmul"):
+        with pytest.raises(TypeError, match=name):
+            getattr(z, name)(1, 0)
+    same(z.addcdiv(z, 0.5), z.numpy() * 3)

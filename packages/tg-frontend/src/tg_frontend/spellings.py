@@ -93,6 +93,7 @@ HARMLESS: dict[str, tuple[object, ...]] = {
     "casting": ("same_kind", "unsafe"),
     "ndmax": (0,),
     "generator": (None,),
+    "force": (False, True),
 }
 """Arguments of other libraries that say here what is so anyway, by their names, with those of their values that do."""
 IGNORED = ("memory_format", "non_blocking", "compute_mode", "layout", "foreach", "fused", "capturable", "_stacklevel",

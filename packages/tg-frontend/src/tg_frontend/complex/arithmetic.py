@@ -152,9 +152,9 @@ def lerp(t: Any, end: Any, weight: Any) -> Any:
 
 def addcmul(t: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     t, tensor1, tensor2 = _together(t, tensor1, tensor2, "addcmul")
-    return add(t, mul(mul(tensor1, tensor2), value))
+    return add(t, mul(mul(tensor(tensor1, t, "addcmul"), tensor2), value))
 
 
 def addcdiv(t: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
     t, tensor1, tensor2 = _together(t, tensor1, tensor2, "addcdiv")
-    return add(t, mul(div(tensor1, tensor2), value))
+    return add(t, mul(div(tensor(tensor1, t, "addcdiv"), tensor2), value))

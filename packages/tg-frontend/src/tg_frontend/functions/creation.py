@@ -96,10 +96,11 @@ def asarray(
     """:func:`as_tensor`, with a word about copies.
 
     Args:
-      obj: whatever ``Tensor`` takes, or a tensor.
+      obj: whatever ``Tensor`` takes, a tensor, or a capsule of DLPack, whose memory is shared.
       dtype: a dtype, or its name.
       device: where the elements live.
-      copy: True for new memory in any case; False for none.
+      copy: True for new memory in any case; False for none: the memory of another library's array is shared, as
+        ``Tensor.from_dlpack`` does.
       requires_grad: see ``Tensor``; where it is given, no gradient goes through to ``obj``.
 
     Raises:
@@ -112,8 +113,12 @@ def asarray(
       >>> asarray(x, copy=False) is x, asarray(x, copy=True) is x
       (True, False)
     """
-    out = as_tensor(obj, dtype, device)
-    if copy is False and out is not obj:
+    lent = type(obj).__name__ == "PyCapsule" or (
+        copy is False and not isinstance(obj, Tensor) and hasattr(obj, "__dlpack__")
+    )
+    given = Tensor.from_dlpack(obj, device, copy) if lent else obj
+    out = as_tensor(given, dtype, device)
+    if copy is False and out is not given:
         raise ValueError(f"asarray: a {type(obj).__name__} becomes {out.dtype.name} on {out.device} by a copy only")
     if copy and out is obj:
         out = out.clone()

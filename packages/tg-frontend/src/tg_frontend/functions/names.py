@@ -72,6 +72,8 @@ _OF_LISTS = frozenset(
     dstack einsum hstack meshgrid row_stack stack vstack""".split()
 )
 """Methods that are given several tensors, as a list or one after another."""
+_OF_NONE: dict[str, Any] = {"block_diag": [[]]}
+"""What those of them give that may be called without any."""
 _STACKED = frozenset("cat concat concatenate column_stack dstack hstack row_stack stack vstack".split())
 """Those of them that join the elements of one list."""
 _ONE_BY_ONE = ("broadcast_tensors", "cartesian_prod")
@@ -280,7 +282,8 @@ def _of_method(name: str, known: str) -> Callable[..., Any]:
             if isinstance(args[0], _PLAIN) or is_arraylike(args[0]):
                 args = (_beside(args[0], (*args[1:], *kwargs.values()), name), *args[1:])
         if known in _OF_LISTS:
-            args = _several(known, args)
+            none = _OF_NONE.get(known) if not args else None
+            args = _several(known, args) if none is None else (Tensor(none),)
         if convert is not None:
             args, kwargs = convert(args, kwargs)
         return method(*args, **kwargs)

@@ -361,8 +361,8 @@ class Module(Hooked, Placed):
           The names that were ``missing_keys`` in the state, and ``unexpected_keys`` of it.
 
         Raises:
-          KeyError: if a name is missing on one side, with ``strict``.
-          ValueError: if shapes differ.
+          StateError: if a name is missing on one side, with ``strict``: a KeyError and a RuntimeError.
+          ArgumentError: if shapes differ: a ValueError and a RuntimeError.
 
         Example:
           >>> from tg_frontend import nn

@@ -9,6 +9,7 @@ from ..files.gguf.reading import gguf_load
 from ..files.gguf.writing import gguf_save
 from ..files.safetensors import safe_load, safe_load_metadata, safe_save
 from ..host.coerce import as_array, is_arraylike
+from ..keywords import ArgumentError
 from ..tensor import Tensor
 from .initial import LEARNT
 from .uninitialized import Uninitialized
@@ -20,9 +21,25 @@ if TYPE_CHECKING:
 
 _COUNT = "num_batches_tracked"
 __all__ = [
-    "get_parameters", "get_state_dict", "gguf_load", "gguf_save", "load_state_dict", "safe_load", "safe_load_metadata",
-    "safe_save", "torch_load", "torch_save",
+    "StateError", "get_parameters", "get_state_dict", "gguf_load", "gguf_save", "load_state_dict", "safe_load",
+    "safe_load_metadata", "safe_save", "torch_load", "torch_save",
 ]  # fmt: skip
+
+
+class StateError(KeyError, RuntimeError):
+    """Names that a state and a model do not have in common: a ``RuntimeError``, as PyTorch raises, and a ``KeyError``.
+
+    Example:
+      >>> from tg_frontend import nn
+      >>> try:
+      ...     nn.Linear(2, 3, bias=False).load_state_dict({})
+      ... except RuntimeError as error:
+      ...     print(error)
+      load_state_dict: not in the state: weight
+    """
+
+    def __str__(self) -> str:
+        return RuntimeError.__str__(self)
 
 
 def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
@@ -147,8 +164,8 @@ def load_state_dict(
       The tensors that were put in.
 
     Raises:
-      KeyError: if a name is missing on one side, with ``strict``; the message lists the names.
-      ValueError: if shapes differ; the message names each; or complex numbers are given for real ones.
+      StateError: if a name is missing on one side, with ``strict``; the message lists the names.
+      ArgumentError: if shapes differ; the message names each; or complex numbers are given for real ones.
       TypeError: if something in the state is neither a tensor nor an array.
 
     Example:
@@ -162,7 +179,7 @@ def load_state_dict(
     missing = [name for name in own if name not in state_dict]
     unknown = [name for name in state_dict if name not in own]
     if strict and not all(name.endswith(_COUNT) for name in (*missing, *unknown)):
-        raise KeyError(
+        raise StateError(
             "load_state_dict: " + "; ".join(
                 f"{what}: {', '.join(names[:8])}{f' and {len(names) - 8} more' if len(names) > 8 else ''}"
                 for what, names in (("not in the state", missing), ("not in the model", unknown)) if names
@@ -171,12 +188,12 @@ def load_state_dict(
     pairs = [(name, t, _tensor(name, t, state_dict[name])) for name, t in own.items() if name in state_dict]
     empty = [pair for pair in pairs if isinstance(pair[2], Uninitialized)]
     if unknowable := [name for name, old, _ in empty if not isinstance(old, Uninitialized)]:
-        raise ValueError(f"load_state_dict: the state has no shape yet for {', '.join(unknowable[:8])}")
+        raise ArgumentError(f"load_state_dict: the state has no shape yet for {', '.join(unknowable[:8])}")
     pairs = [pair for pair in pairs if not isinstance(pair[2], Uninitialized)]
     sized = [pair for pair in pairs if not isinstance(pair[1], Uninitialized)]
     wrong = [f"{name}: {new.shape} for {old.shape}" for name, old, new in sized if new.shape != old.shape]
     if wrong:
-        raise ValueError(f"load_state_dict: shapes differ: {'; '.join(wrong)}")
+        raise ArgumentError(f"load_state_dict: shapes differ: {'; '.join(wrong)}")
     for _, old, new in pairs:
         if isinstance(old, Uninitialized):
             old._filled(new)
@@ -184,7 +201,7 @@ def load_state_dict(
     kinds = [name for name, old, new in pairs if new.is_complex() > old.is_complex() or
              (assign and new.is_complex() is not old.is_complex())]  # fmt: skip
     if kinds:
-        raise ValueError(f"load_state_dict: complex numbers for real ones, or these for those: {', '.join(kinds)}")
+        raise ArgumentError(f"load_state_dict: complex numbers for real ones, or these for those: {', '.join(kinds)}")
     if not assign:
         given = [(old, new.to(old.device).cast(old.dtype)) for old, new in given]
     parts = [both for old, new in given for both in zip(old._floats(), new._floats(), strict=True)]

@@ -81,7 +81,7 @@ def loaded(model: Any, base: type, given: Mapping[str, Any], strict: bool, assig
     missing += [name for name in own if name not in whole]
     unexpected += [name for name in whole if name not in own]
     if strict and any(name.rpartition(".")[2] == _EXTRA for name in missing):
-        raise KeyError(f"load_state_dict: not in the state: {', '.join(missing)}")
+        raise state.StateError(f"load_state_dict: not in the state: {', '.join(missing)}")
     state.load_state_dict(model, whole, strict=strict, assign=assign)
     for part, value in extra.values():
         part.set_extra_state(value)

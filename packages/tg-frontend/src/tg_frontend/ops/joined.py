@@ -195,7 +195,8 @@ def dsplit(x: A, indices: int | Sequence[int], *more: int) -> tuple[A, ...]:
 
 
 def block_diag(x: A, *others: Any) -> A:
-    """Matrices along the diagonal of one that is 0 elsewhere; a vector is a row.
+    """Matrices along the diagonal of one that is 0 elsewhere; a vector is a row. The function, called without any,
+    gives a matrix of shape (1, 0).
 
     Raises:
       ValueError: if one has more than two axes.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tg_shape import prod
 
+from ..array.arithmetic import check_factor
 from ..array.array import A
 from ..array.base import DTypeLike
 from ..array.casts import wide
@@ -238,10 +239,11 @@ def _batch(x: A, mat2: Any, what: str) -> A:
     return other
 
 
-def _sum(x: A, product: A, beta: float, alpha: float) -> A:
+def _sum(x: A, product: A, beta: float, alpha: float, what: str) -> A:
     """beta * x + alpha * product; what is times 0 does not count, be it NaN. Bools times integers stay bools."""
-    whole = not any(isinstance(number_of(factor), float) for factor in (beta, alpha))
-    if whole and x.dtype.kind == product.dtype.kind == "bool":
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        check_factor(factor, name, what, x, product)
+    if x.dtype.kind == product.dtype.kind == "bool":
         beta, alpha = bool(beta), bool(alpha)
     scaled = product if alpha == 1 else product * alpha
     return scaled if beta == 0 else (x if beta == 1 else x * beta) + scaled
@@ -251,14 +253,15 @@ def addmm(x: A, mat1: A, mat2: A, *, beta: float = 1, alpha: float = 1) -> A:
     """beta * x + alpha * (mat1 @ mat2); x broadcasts, and does not count where beta is 0.
 
     Raises:
-      ValueError: if mat1 and mat2 are no matrices, or the shapes do not fit.
+      ValueError: if mat1 and mat2 are no matrices, or the shapes do not fit; if a factor is a float, and all tensors
+        are of integers or bools. So it is for :meth:`addmv`, :meth:`addr`, :meth:`baddbmm` and :meth:`addbmm`.
 
     Example:
       >>> from tg_frontend import Tensor
       >>> Tensor([[1.0]]).addmm(Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]]), beta=2)
       Tensor([[13.]])
     """
-    return _sum(x, mm(mat1, mat2), beta, alpha)
+    return _sum(x, mm(mat1, mat2), beta, alpha, "addmm")
 
 
 def addmv(x: A, mat: A, vec: A, *, beta: float = 1, alpha: float = 1) -> A:
@@ -272,7 +275,7 @@ def addmv(x: A, mat: A, vec: A, *, beta: float = 1, alpha: float = 1) -> A:
       >>> Tensor([1.0]).addmv(Tensor([[1.0, 2.0]]), Tensor([3.0, 4.0]))
       Tensor([12.])
     """
-    return _sum(x, mv(mat, vec), beta, alpha)
+    return _sum(x, mv(mat, vec), beta, alpha, "addmv")
 
 
 def addr(x: A, vec1: A, vec2: A, *, beta: float = 1, alpha: float = 1) -> A:
@@ -286,7 +289,7 @@ def addr(x: A, vec1: A, vec2: A, *, beta: float = 1, alpha: float = 1) -> A:
       >>> Tensor([[1.0, 1.0]]).addr(Tensor([2.0]), Tensor([3.0, 4.0]))
       Tensor([[7., 9.]])
     """
-    return _sum(x, outer(vec1, vec2), beta, alpha)
+    return _sum(x, outer(vec1, vec2), beta, alpha, "addr")
 
 
 def baddbmm(x: A, batch1: A, batch2: A, *, beta: float = 1, alpha: float = 1) -> A:
@@ -300,7 +303,7 @@ def baddbmm(x: A, batch1: A, batch2: A, *, beta: float = 1, alpha: float = 1) ->
       >>> Tensor([1.0]).baddbmm(Tensor.ones(2, 1, 3), Tensor.ones(2, 3, 1)).tolist()
       [[[4.0]], [[4.0]]]
     """
-    return _sum(x, bmm(batch1, batch2), beta, alpha)
+    return _sum(x, bmm(batch1, batch2), beta, alpha, "baddbmm")
 
 
 def addbmm(x: A, batch1: A, batch2: A, *, beta: float = 1, alpha: float = 1) -> A:
@@ -319,11 +322,14 @@ def addbmm(x: A, batch1: A, batch2: A, *, beta: float = 1, alpha: float = 1) -> 
     if m != k:
         raise ValueError(f"addbmm: batches of shapes {batch1.shape} and {other.shape}")
     product = dot(batch1.permute(1, 0, 2).reshape((n, b * m)), other.reshape((b * k, p)))  # which is rounded once
-    return _sum(x, product, beta, alpha)
+    return _sum(x, product, beta, alpha, "addbmm")
 
 
 def addcmul(x: A, tensor1: Any, tensor2: Any, *, value: float = 1) -> A:
     """x + value * tensor1 * tensor2.
+
+    Raises:
+      ValueError: if ``value`` is a float, and all tensors are of integers or bools.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -332,6 +338,8 @@ def addcmul(x: A, tensor1: Any, tensor2: Any, *, value: float = 1) -> A:
     """
     x, tensor1, tensor2 = together(x, tensor1, tensor2, what="addcmul")
     tensor1 = as_tensor(x, tensor1, "addcmul")
+    if not isinstance(number_of(tensor2), float):
+        check_factor(value, "value", "addcmul", x, tensor1)
     several = tensor1, tensor2, value
     out: A = wide(x, _addcmul, *several) if x.dtype.kind == "float" else _addcmul(x, *several)
     return out

@@ -20,6 +20,7 @@ from .streams import STREAMS, random_words, uniform_fractions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 
@@ -201,6 +202,7 @@ def normal(
     *shape: Any,
     mean: float = 0.0,
     std: float = 1.0,
+    size: Sequence[int] | None = None,
     device: str | None = None,
     dtype: DTypeLike | None = None,
     requires_grad: bool | None = None,
@@ -210,6 +212,7 @@ def normal(
     Args:
       shape: sizes, or one tuple of them. Or as PyTorch has it: a mean and a deviation, of which one may be a tensor, or
         both, whose shape the result has; or two numbers and a tuple of sizes.
+      size: the sizes, if they are not in ``shape``.
 
     Raises:
       ValueError: if the standard deviation is negative or NaN.
@@ -221,6 +224,11 @@ def normal(
       >>> round(Tensor.normal(1000, mean=5, std=0.01).mean().item(), 1)
       5.0
     """
+    if size is not None:
+        if len(shape) > 2:
+            raise TypeError(f"normal: sizes in {shape}, and size={tuple(size)}")
+        mean, std = (*shape, *(mean, std)[len(shape) :])
+        shape = (tuple(size),)
     tensors = isinstance(mean, Array) or isinstance(std, Array)
     if tensors and (len(shape) > 1 or (shape and isinstance(shape[0], (tuple, list)))):
         raise TypeError(f"normal: sizes {shape} beside tensors, whose shape the result has")
