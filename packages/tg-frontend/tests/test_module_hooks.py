@@ -236,3 +236,20 @@ def test_hooks_of_other_steps() -> None:
     optimizer.register_step_pre_hook(lambda opt, args, kwargs: ((lambda: another(args[0]),), {}))
     optimizer.step(lambda: (weight * weight).sum().backward())
     assert called == ["own"]
+
+
+def test_hooks_are_called_once_where_gradients_are_differentiated() -> None:
+    called: list[Any] = []
+    layer = nn.MSELoss()
+    layer.register_full_backward_hook(lambda layer, of_inputs, of_results: called.append(of_results))
+    x, y = Tensor([1.5, 2.0, -3.0], requires_grad=True), Tensor([0.5, 1.0, 7.0])
+    slope = layer(x, y).gradient(x)[0]
+    assert len(called) == 1
+    assert np.allclose(slope.sum().gradient(x)[0].numpy(), 2 / 3)
+    assert len(called) == 1  # the second derivative does not come by the result
+    layer(x, y).backward(create_graph=True)
+    assert len(called) == 2
+    loss = layer(x, y)
+    loss.backward(retain_graph=True)
+    loss.backward()
+    assert len(called) == 4

@@ -222,10 +222,11 @@ def test_equal_distances_from_either_end() -> None:
 
 @pytest.mark.parametrize("name", ["addmm", "addmv", "addr", "baddbmm", "addbmm", "addcmul"])
 def test_floats_times_integers_are_refused_where_the_sum_is_of_integers(name: str) -> None:
-    shapes = {"addmm": [(3, 5), (3, 2), (2, 5)], "addmv": [(3,), (3, 5), (5,)], "addr": [(3, 5), (3,), (5,)],
+    every: dict[str, list[tuple[int, ...]]] = {
+              "addmm": [(3, 5), (3, 2), (2, 5)], "addmv": [(3,), (3, 5), (5,)], "addr": [(3, 5), (3,), (5,)],
               "baddbmm": [(2, 3, 5), (2, 3, 7), (2, 7, 5)], "addbmm": [(3, 5), (2, 3, 7), (2, 7, 5)],
-              "addcmul": [(3, 5), (3, 5), (5,)]}[name]  # fmt: skip
-    whole = [Spelled(RNG.integers(-4, 5, shape)) for shape in shapes]
+              "addcmul": [(3, 5), (3, 5), (5,)]}  # fmt: skip
+    whole = [Spelled(RNG.integers(-4, 5, shape)) for shape in every[name]]
     for factor in ("value",) if name == "addcmul" else ("alpha", "beta"):
         with pytest.raises(ValueError, match=f"{name}: {factor} is the float 0.5"):
             getattr(whole[0], name)(*whole[1:], **{factor: 0.5})
@@ -239,9 +240,9 @@ def test_floats_times_integers_are_refused_where_the_sum_is_of_integers(name: st
 
 
 def test_sizes_of_normal_by_name() -> None:
-    for draw in (lambda: Spelled.normal(1000.0, 0.5, size=(3, 5)), lambda: Spelled.normal(1000, 0.5, size=[3, 5]),
-                 lambda: Spelled.normal(mean=1000, std=0.5, size=(3, 5))):  # fmt: skip
-        assert draw().shape == (3, 5) and abs(draw().mean().item() - 1000) < 2
+    for drawn in (Spelled.normal(1000.0, 0.5, size=(3, 5)), Spelled.normal(1000, 0.5, size=[3, 5]),
+                  Spelled.normal(mean=1000, std=0.5, size=(3, 5))):  # fmt: skip
+        assert drawn.shape == (3, 5) and abs(drawn.mean().item() - 1000) < 2
     assert Spelled.normal(size=(7,)).shape == (7,)
     with pytest.raises(TypeError, match="and size="):
         Spelled.normal(2, 3, 4, size=(2,))

@@ -2,6 +2,7 @@
 
 from tg_frontend import Function, detect_anomaly, set_detect_anomaly
 from tg_frontend.functions.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from tg_frontend.transform.custom import once_differentiable
 from tg_frontend.transform.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tg_frontend.transform.outputs import backward, grad
 
@@ -19,6 +20,7 @@ __all__ = [
     "gradgradcheck",
     "inference_mode",
     "no_grad",
+    "once_differentiable",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]

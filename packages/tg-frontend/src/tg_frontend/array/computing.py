@@ -85,9 +85,13 @@ def contiguous(x: B) -> B:
     return x._apply(Contiguous())
 
 
-def copied(x: B) -> B:
-    """The same elements as a tensor that shares no memory with this one. The gradient flows."""
-    return x._apply(Same())
+def copied(x: B, *others: B) -> B:
+    """The same elements as a tensor that shares no memory with this one. The gradient flows.
+
+    Args:
+      others: what the result is a function of though it has none of its elements: gradients of these are zeros.
+    """
+    return x._apply(Same(), *others)
 
 
 def clone(x: B, device: str | None = None) -> B:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from warnings import warn_explicit
 from weakref import ref
 
@@ -18,6 +19,7 @@ from ..autograd.differentiation import (
     differentiate_again,
     everything,
     free,
+    free_between,
     operands_first,
 )
 from ..autograd.functions import UNRECORDED, Add, Cast, Same
@@ -259,8 +261,28 @@ def add_to_grad(leaf: B, grad: Any) -> None:
     accumulated(leaf)
 
 
+def backward_to(whole: B, seed: B, targets: Sequence[B], create_graph: bool) -> None:
+    """Adds the gradient of a tensor to ``grad`` of others, leaves or not.
+
+    Args:
+      whole: what is differentiated.
+      seed: weight of each element.
+      targets: the tensors, of one node each.
+      create_graph: whether the gradients can be differentiated.
+    """
+    found: Any
+    if create_graph:
+        found = differentiate_again(whole, seed, targets, fill=True)
+    else:
+        found = differentiate(whole, seed.lazydata, targets, operands_first(whole, True), fill=True, rows=True)
+    for node, value in list(found):
+        if not node.retains_grad:  # or it has it already
+            add_to_grad(node, value)
+
+
 def backward(
-    x: B, gradient: B | None = None, retain_graph: bool | None = None, create_graph: bool = False
+    x: B, gradient: B | None = None, retain_graph: bool | None = None, create_graph: bool = False,
+    inputs: B | Sequence[B] | None = None,
 ) -> B:
     """Adds to ``grad`` of every leaf that requires one the gradient of this tensor. Returns this tensor.
 
@@ -274,10 +296,11 @@ def backward(
       gradient: weight of each element, of this tensor's shape; 1 if this is a single element.
       retain_graph: whether the graph stays; if not given, it does with ``create_graph``.
       create_graph: whether it is recorded how the gradients are computed.
+      inputs: the tensors whose ``grad`` is added to, leaves or not, in place of every leaf that requires a gradient.
 
     Raises:
-      RuntimeError: if nothing requires a gradient, or the graph was freed already.
-      ValueError: if ``gradient`` is missing or has another shape.
+      RuntimeError: if nothing requires a gradient, or the graph was freed already; if an input refuses a gradient.
+      ValueError: if ``gradient`` is missing or has another shape, or ``inputs`` is empty.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -290,6 +313,8 @@ def backward(
       >>> y.grad.item(), y.grad.gradient(y)[0].item()
       (27.0, 18.0)
     """
+    if inputs is not None:
+        return _backward_at(x, _seed(x, gradient, "backward"), inputs, retain_graph, create_graph)
     # parameters of layers want a gradient, unless they were told otherwise
     whole, leaves = everything(x)
     order = whole
@@ -319,6 +344,21 @@ def backward(
     if not retain_graph:
         free([node for node in order if node._ctx is not None and node._ctx.wanted], whole)
         x._let_go()
+    return x
+
+
+def _backward_at(x: B, seed: B, inputs: Any, retain_graph: bool | None, create_graph: bool) -> B:
+    """:meth:`backward` to some tensors alone."""
+    targets = list(inputs) if isinstance(inputs, Iterable) and not hasattr(inputs, "_floats") else [inputs]
+    if not targets:
+        raise ValueError("backward: inputs is empty; leave it out for every leaf")
+    for place, one in enumerate(targets):
+        if one.requires_grad is False or one.dtype.kind not in ("float", "complex"):
+            raise RuntimeError(f"backward: inputs[{place}], of shape {one.shape} and {one.dtype.name}, has no gradient")
+    nodes = list({id(part): part for one in targets for part in one._floats()}.values())
+    backward_to(x, seed, nodes, create_graph)
+    if not (create_graph if retain_graph is None else retain_graph):
+        free_between(x, nodes)
     return x
 
 
@@ -391,8 +431,9 @@ def gradients_at(x: B, seed: B, nodes: Sequence[B], create_graph: bool) -> dict[
     seed = seed._apply(Same())  # as it is now: later writes are none of it
     order = operands_first(x, True)
     how = Expansion(x, seed, nodes)
-    if Registered.any and any(getattr(node, "_hooks", None) is not None for node in (*order, *nodes)):
-        reached = how.recorded()  # now, so that hooks are called once
+    hooked = Registered.any and any(getattr(node, "_hooks", None) is not None for node in (*order, *nodes))
+    if hooked or any(node._ctx is not None and node._ctx.asks for node in order):
+        reached = how.recorded()  # now, so that functions of a person's own are called once
         found = _values(x, [(node, reached[id(node)].lazydata) for node in nodes if id(node) in reached])
     else:
         found = _values(x, differentiate(x, seed.lazydata, nodes, order, rows=True))

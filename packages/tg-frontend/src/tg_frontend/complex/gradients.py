@@ -73,10 +73,14 @@ def _weighted(z: Any, gradient: Any, what: str) -> Any:
     return (a * gradient._parts[0]).sum() + (b * gradient._parts[1]).sum()
 
 
-def backward(z: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False) -> Any:
+def backward(
+    z: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+) -> Any:
     if not is_complex(z):
         raise TypeError(f"backward: a complex gradient at a tensor of {z.dtype.name}")
-    _weighted(z, gradient, "backward").backward(retain_graph=retain_graph, create_graph=create_graph)
+    _weighted(z, gradient, "backward").backward(
+        retain_graph=retain_graph, create_graph=create_graph, inputs=inputs
+    )
     return z
 
 

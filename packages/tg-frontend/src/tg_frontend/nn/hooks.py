@@ -84,7 +84,7 @@ class Gradients:
         self.module, self.before, self.after = module, list(before.values()), list(after.values())
         self.places: list[int] = []
         self.width = 0
-        self.of_results: tuple[Any, ...] = ()
+        self.of_results: tuple[Any, ...] | None = None  # of a backward that has not reached the inputs yet
 
     def through(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments of the call, those that gradients flow to through the hooks."""
@@ -114,17 +114,21 @@ class Gradients:
         found = _spread(grads, places, number)
         for hook in self.before:
             found = _replaced(hook.function(self.module, found), found)
-        self.of_results = found
-        if not self.places:
+        if self.places:
+            self.of_results = found
+        else:
             for hook in self.after:
                 hook.function(self.module, (None,) * self.width, found)
         return tuple(found[n] for n in places)
 
     def leave(self, grads: tuple[Tensor, ...]) -> tuple[Any, ...]:
-        """Calls the hooks with the gradients of the inputs."""
+        """Calls the hooks with the gradients of the inputs; not of a derivative of these that came past the results."""
+        if self.of_results is None:
+            return grads
+        of_results, self.of_results = self.of_results, None
         found = _spread(grads, self.places, self.width)
         for hook in self.after:
-            found = _replaced(hook.function(self.module, found, self.of_results), found)
+            found = _replaced(hook.function(self.module, found, of_results), found)
         return tuple(found[n] for n in self.places)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tg_shape import sint
 
 from ..array.array import A
+from ..array.computing import copied
 from .creation import zeros
 from .linear import promoted
 from .windows import Correlate, CorrelateTransposed, Correlation, window_counts
@@ -146,6 +147,7 @@ def _convolved(
     if 0 in (*padded.shape, *w.shape):
         counts = window_counts(padded.shape[2:], kernel, steps, gaps)
         out = zeros(type(x), padded.shape[0], outputs, *counts, dtype=padded.dtype, device=padded.device)
+        out = copied(out, padded, w)
     else:
         out = padded._apply(Correlate(Correlation(groups, steps, gaps)), w)
     return out if bias is None else out + bias.reshape((1, -1, *(1,) * n))
@@ -213,6 +215,7 @@ def _transposed(
     x, w = promoted(x, weight, what)
     if 0 in (*x.shape, *w.shape):
         out = zeros(type(x), x.shape[0], outputs, *spatial, dtype=x.dtype, device=x.device)
+        out = copied(out, x, w)
     else:
         begin = tuple(before for before, _ in around)
         out = x._apply(CorrelateTransposed(Correlation(groups, steps, gaps), spatial, begin), w)

@@ -117,7 +117,7 @@ def scatter(x: A, dim: int, index: A, src: Any, reduce: str | None = None) -> A:
         return scatter(x.reshape((1,)), 0, at.reshape((1,)), src).reshape(())
     value = _sources(x, at, src, "scatter")
     if at.numel() == 0 or x.numel() == 0:
-        return copied(x)
+        return copied(x, value)
     return x._apply(Scatter(axis), at, value)
 
 
@@ -158,7 +158,7 @@ def scatter_reduce(x: A, dim: int, index: A, src: Any, reduce: str, include_self
         return scatter_reduce(x.reshape((1,)), 0, at.reshape((1,)), src, reduce, include_self).reshape(())
     value = _sources(x, at, src, "scatter_reduce")
     if at.numel() == 0 or x.numel() == 0:
-        return copied(x)
+        return copied(x, value)
     return combined(x, axis, at, value, reduce, include_self)
 
 

@@ -45,7 +45,7 @@ def index_add(x: A, dim: int, index: A, source: Any, alpha: float = 1) -> A:
         return index_add(x.reshape((1,)), dim, index, _row(source), alpha).reshape(())
     axis, at, value = _slices(x, dim, index, source, "index_add")
     if at.numel() == 0 or x.numel() == 0:
-        return copied(x)
+        return copied(x, value)
     return x._apply(ScatterAdd(axis), at, value if alpha == 1 else value * alpha)
 
 
@@ -69,7 +69,7 @@ def index_copy(x: A, dim: int, index: A, source: Any) -> A:
         return index_copy(x.reshape((1,)), dim, index, _row(source)).reshape(())
     axis, at, value = _slices(x, dim, index, source, "index_copy")
     if at.numel() == 0 or x.numel() == 0:
-        return copied(x)
+        return copied(x, value)
     return x._apply(Scatter(axis), at, value)
 
 
@@ -96,7 +96,7 @@ def index_fill(x: A, dim: int, index: A, value: Any) -> A:
         raise ValueError(f"index_fill: one number is wanted, got a tensor of shape {number.shape}")
     axis, at = _positions(x, dim, index, "index_fill")
     if at.numel() == 0 or x.numel() == 0:
-        return copied(x)
+        return copied(x, number)
     return x._apply(Scatter(axis), at, stretch(number, at.shape))
 
 
@@ -124,7 +124,7 @@ def index_reduce(x: A, dim: int, index: A, source: Any, reduce: str, include_sel
         return index_reduce(x.reshape((1,)), dim, index, _row(source), reduce, include_self).reshape(())
     axis, at, value = _slices(x, dim, index, source, "index_reduce")
     if at.numel() == 0 or x.numel() == 0:
-        return copied(x)
+        return copied(x, value)
     return combined(x, axis, at, value, reduce, include_self)
 
 
@@ -162,7 +162,7 @@ def index_put(x: A, indices: Sequence[A], values: Any, accumulate: bool = False)
         raise ValueError(f"index_put: values of shape {value.shape} for places of shape {(*shape, *rest)}")
     m, width = prod(shape), prod(rest)
     if 0 in (m, n, width):
-        return copied(x)
+        return copied(x, value)
     rows = stretch(value, (*shape, *rest)).reshape((m, width))
     function = ScatterAdd(0) if accumulate else Scatter(0)
     out = x.reshape((n, width))._apply(function, stretch(at.reshape((m, 1)), (m, width)), rows)

@@ -11,6 +11,7 @@ from tg_lazy import LazyBuffer
 from tg_shape import Expr, prod, sint
 
 from ..array.array import A, Array
+from ..array.computing import copied
 from ..array.movement import stretch
 from ..array.shapes import broadcast_shape
 from ..array.writing import fitting, place_of, recorded, take_over, write_as_data
@@ -216,5 +217,5 @@ def _rows_replaced(x: A, at: A, new: A) -> A:
     """This matrix with rows of another at given positions; of several for one position the last one stays."""
     m, (n, width) = at.shape[0], x.shape
     if 0 in (m, n, width):
-        return x
+        return copied(x, new)
     return x._apply(Scatter(0), stretch(at.reshape((m, 1)), (m, width)), new)

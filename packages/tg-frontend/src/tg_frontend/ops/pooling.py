@@ -262,9 +262,9 @@ def _max_unpool(
         if any(abs(size - usual) >= step for size, usual, step in zip(sizes[-n:], spatial, steps, strict=True)):
             raise ValueError(f"{what}: output_size {sizes} is a step of {steps} or more away from {spatial}")
         spatial = sizes[-n:]
-    where_to = indices.detach().reshape((*lead, -1))
+    where_to = indices.detach().reshape((*lead, math.prod(counts)))
     flat = zeros(type(x), *lead, math.prod(spatial), dtype=x.dtype, device=x.device)
-    return scatter(flat, -1, where_to, x.reshape((*lead, -1))).reshape((*lead, *spatial))
+    return scatter(flat, -1, where_to, x.reshape(where_to.shape)).reshape((*lead, *spatial))
 
 
 def max_pool1d(

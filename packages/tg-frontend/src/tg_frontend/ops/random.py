@@ -227,7 +227,8 @@ def normal(
     if size is not None:
         if len(shape) > 2:
             raise TypeError(f"normal: sizes in {shape}, and size={tuple(size)}")
-        mean, std = (*shape, *(mean, std)[len(shape) :])
+        mean = shape[0] if shape else mean
+        std = shape[1] if len(shape) > 1 else std
         shape = (tuple(size),)
     tensors = isinstance(mean, Array) or isinstance(std, Array)
     if tensors and (len(shape) > 1 or (shape and isinstance(shape[0], (tuple, list)))):

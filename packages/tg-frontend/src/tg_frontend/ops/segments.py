@@ -9,6 +9,7 @@ from tg_runtime import capturing
 
 from ..array.array import A
 from ..array.axes import iota
+from ..array.computing import copied
 from ..array.movement import stretch
 from .creation import full
 from .gather_scatter import combined
@@ -79,7 +80,7 @@ def segment_reduce(
     begin = _NOTHING[reduce] if initial is None else initial
     out = full(type(x), shape, begin, x.device, x.dtype)
     if 0 in (x.numel(), count):
-        return out
+        return copied(out, x)
     at = stretch(found, sizes)
     if reduce == "mean" and initial is not None:
         number = (ends - start.cat(ends.shrink([*((0, n) for n in front), (0, count - 1)]), dim=-1)).maximum(1)

@@ -30,7 +30,7 @@ def put_at(x: A, places: A, src: Any, what: str) -> A:
     if value.shape != places.shape:
         raise ValueError(f"{what}: a source of shape {value.shape}; the part of the tensor has {places.shape}")
     if places.numel() == 0:
-        return copied(x)
+        return copied(x, value)
     flat = scatter(x.reshape((-1,)), 0, places.reshape((-1,)), value.reshape((-1,)))
     return flat.reshape(x.shape)
 
@@ -122,7 +122,7 @@ def masked_scatter(x: A, mask: A, source: A) -> A:
     x = x if x.shape == shape else stretch(x, shape)
     chosen, value = stretch(mask, shape), as_value(x, source, "masked_scatter").reshape((-1,))
     if 0 in (x.numel(), value.numel()):
-        return copied(x)
+        return copied(x, value)
     places = cumsum(chosen.reshape((-1,)).cast(dtypes.int32), 0) - 1
     return chosen.where(take(value, places.maximum(0)).reshape(x.shape), x)
 

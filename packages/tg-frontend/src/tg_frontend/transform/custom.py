@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import wraps
+
 from tg_lazy import LazyBuffer
 
 from ..autograd.differentiation import MODE, Switch
+from ..autograd.functions import Function as Primitive
 from ..autograd.functions import Grads
 from ..tensor import Tensor
 from .joint import Joint
@@ -34,6 +37,8 @@ class FunctionContext:
         self.needs_input_grad: tuple[bool, ...] = ()
         self._saved: list[Tensor] = []
         self._nodes: list[LazyBuffer] = []
+        self._unmoved: tuple[Tensor, ...] = ()
+        self._filled = True
 
     def save_for_backward(self, *tensors: Tensor) -> None:
         """Keeps arguments and results; that they are overwritten in place before the gradient is taken is noticed.
@@ -61,19 +66,114 @@ class FunctionContext:
         return tuple(self._saved)
 
 
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Says of results that they have no gradient, though they are of floats: for them ``backward`` gets zeros.
+
+        Example:
+          >>> from tg_frontend import Function, Tensor
+          >>> class Split(Function):
+          ...     @staticmethod
+          ...     def forward(ctx, x):
+          ...         whole = x.floor()
+          ...         ctx.mark_non_differentiable(whole)
+          ...         return whole, x - whole
+          ...     @staticmethod
+          ...     def backward(ctx, of_whole, of_rest):
+          ...         return of_rest
+          >>> [part.requires_grad for part in Split.apply(Tensor([1.5], requires_grad=True))]
+          [False, True]
+        """
+        self._unmoved = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Says whether ``backward`` gets zeros for results that can have no gradient, or None.
+
+        Example:
+          >>> from tg_frontend import FunctionContext
+          >>> FunctionContext().set_materialize_grads(False)
+        """
+        self._filled = value
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator for ``backward`` of a :class:`Function` whose gradient is not to be differentiated in turn.
+
+    Nothing that it computes is recorded; who differentiates what it returns gets an error.
+
+    Example:
+      >>> from tg_frontend import Function, Tensor
+      >>> from tg_frontend.transform.custom import once_differentiable
+      >>> class Square(Function):
+      ...     @staticmethod
+      ...     def forward(ctx, x):
+      ...         ctx.save_for_backward(x)
+      ...         return x * x
+      ...     @staticmethod
+      ...     @once_differentiable
+      ...     def backward(ctx, grad):
+      ...         return grad * 2 * ctx.saved_tensors[0]
+      >>> x = Tensor([3.0], requires_grad=True)
+      >>> Square.apply(x).gradient(x)[0].gradient(x)
+      Traceback (most recent call last):
+      ...
+      RuntimeError: Square.backward is once_differentiable: gradients of what it returns are not there
+    """
+
+    @wraps(backward)
+    def once(ctx: FunctionContext, *grads: Any) -> Any:
+        with Switch(MODE, "recording", False):
+            found = backward(ctx, *grads)
+        if not MODE.recording:
+            return found
+        behind = tensors_in([one for one in (*grads, *ctx._saved) if isinstance(one, Tensor)])
+        behind = [one for one in behind if one.dtype.kind == "float"]
+        name = backward.__qualname__.rpartition("<locals>.")[2]
+        listed = list(found) if isinstance(found, tuple) else [found]
+        tensors = [one for one in listed if isinstance(one, Tensor)]
+        last = iter(fill_tensors(tensors, [one._apply(_Last(name), *behind) for one in tensors_in(tensors)]))
+        out = tuple([next(last) if isinstance(one, Tensor) else one for one in listed])
+        return out if isinstance(found, tuple) else out[0]
+
+    return once
+
+
+class _Last(Primitive):
+    """A gradient that is not to be differentiated.
+
+    Args:
+      label: what computed it.
+    """
+
+    __slots__ = ("label",)
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+
+    def forward(self, x: LazyBuffer, *behind: LazyBuffer) -> LazyBuffer:
+        return x
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        raise RuntimeError(f"{self.label} is once_differentiable: gradients of what it returns are not there")
+
+
 class _Applied(Joint):
     """A function of a person's own, as the graph knows it."""
 
     __slots__ = ("context", "count", "given", "kind", "pairs")
 
+    asks = True
+
     def __init__(
         self, kind: type[Function], context: FunctionContext, given: Sequence[tuple[int, bool]], count: int,
-        results: Sequence[Tensor],
+        results: Sequence[Any],
     ) -> None:  # fmt: skip
-        flat = tensors_in(results)
-        super().__init__([one.lazydata for one in flat], [one.dtype.kind == "float" for one in flat])
+        tensors = [one for one in results if isinstance(one, Tensor)]
+        still = {id(part) for part in tensors_in(context._unmoved)}
+        flat = tensors_in(tensors)
+        floating = [one.dtype.kind == "float" and id(one) not in still for one in flat]
+        super().__init__([one.lazydata for one in flat], floating)
         self.kind, self.context, self.given, self.count = kind, context, given, count
-        self.pairs = [one.is_complex() for one in results]
+        self.pairs = [one.is_complex() if isinstance(one, Tensor) else None for one in results]
 
     @property
     def name(self) -> str:
@@ -93,13 +193,17 @@ class _Applied(Joint):
 
     def _asked(self, weights: Sequence[Tensor | None]) -> list[Tensor | None]:
         """The gradients of the arguments that are tensors."""
-        full = [
-            Tensor.zeros(*shape, dtype=kind) if weight is None else weight
+        filled = self.context._filled
+        parts = iter([
+            Tensor.zeros(*shape, dtype=kind) if weight is None and filled else weight
             for weight, shape, kind in zip(weights, self.shapes, self.kinds, strict=True)
-        ]  # fmt: skip
-        parts = iter(full)
-        full = [Tensor._composed(next(parts), next(parts)) if pair else next(parts) for pair in self.pairs]
-        found = self.kind.backward(self.context, *full)
+        ])  # fmt: skip
+        full: list[Tensor | None] = []
+        for pair in self.pairs:
+            first = None if pair is None else next(parts)
+            second = next(parts) if pair else None
+            full.append(first if first is None or second is None else Tensor._composed(first, second))
+        found = self.kind.backward(self.context, *full)  # type: ignore[arg-type]  # None for what has no gradient
         listed = list(found) if isinstance(found, tuple) else [found]
         if len(listed) != self.count:
             raise RuntimeError(
@@ -126,10 +230,10 @@ class Function:
     """A function whose gradient a person writes: subclass it, define ``forward`` and ``backward``, call ``apply``.
 
     Both are static methods, and take a :class:`FunctionContext` first; where :meth:`setup_context` is defined,
-    ``forward`` takes none. ``forward`` takes the arguments of ``apply`` and returns a tensor or a tuple of tensors;
-    nothing in it is recorded. ``backward`` takes a gradient for each result and returns one for each argument, or
-    None. What it computes, of these and of ``saved_tensors``, is recorded where the gradient is to be differentiated
-    in turn. Gradients of complex tensors are complex, dL/dRe + i dL/dIm.
+    ``forward`` takes none. ``forward`` takes the arguments of ``apply`` and returns a tensor, or a tuple of tensors
+    and other things; nothing in it is recorded. ``backward`` takes a gradient for each result (None for what is no
+    tensor) and returns one for each argument, or None. What it computes, of these and of ``saved_tensors``, is recorded
+    where the gradient is to be differentiated in turn. Gradients of complex tensors are complex, dL/dRe + i dL/dIm.
 
     Example:
       >>> from tg_frontend import Function, Tensor
@@ -196,7 +300,7 @@ class Function:
         """Calls ``forward``, and ``backward`` when a gradient is wanted.
 
         Raises:
-          TypeError: if ``forward`` returns something else than tensors.
+          TypeError: if ``forward`` returns no tensor.
 
         Example:
           >>> from tg_frontend import Function, Tensor
@@ -223,16 +327,19 @@ class Function:
                 returned = cls.forward(*args)
                 cls.setup_context(context, args, returned)
         results = list(returned) if isinstance(returned, tuple) else [returned]
-        for one in results:
-            if not isinstance(one, Tensor):
-                raise TypeError(f"{cls.__name__}.forward returned a {type(one).__name__}, not a tensor")
+        tensors = [one for one in results if isinstance(one, Tensor)]
+        if not tensors:
+            raise TypeError(f"{cls.__name__}.forward returned a {type(returned).__name__}, not a tensor")
         if not given:
             return returned
         applied = _Applied(cls, context, given, len(args), results)
         parents = [part for place, _ in given for part in args[place]._floats()]
-        found = applied.results(parents, [one.lazydata for one in tensors_in(results)])
-        outs = fill_tensors(results, found)
-        made = {id(one): out for one, out in zip(results, outs, strict=True)}
+        found = applied.results(parents, [one.lazydata for one in tensors_in(tensors)])
+        made = {id(one): out for one, out in zip(tensors, fill_tensors(tensors, found), strict=True)}
+        for one in context._unmoved:
+            if id(one) in made:
+                made[id(one)].requires_grad = False
+        outs = [made.get(id(one), one) for one in results]
         context._saved = [made.get(id(one), one) for one in context._saved]
         context._nodes = [one.lazydata for one in tensors_in(context._saved)]
         return tuple(outs) if isinstance(returned, tuple) else outs[0]

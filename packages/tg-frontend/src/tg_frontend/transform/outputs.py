@@ -7,8 +7,8 @@ from warnings import warn
 
 from tg_lazy import LazyBuffer
 
-from ..array.gradients import add_to_grad, gradients_at
-from ..autograd.differentiation import MODE, Switch, differentiate, differentiate_again, free_between, operands_first
+from ..array.gradients import backward_to, gradients_at
+from ..autograd.differentiation import MODE, Switch, free_between
 from ..autograd.functions import Function, Grads, Same
 from ..keywords import offered
 from ..tensor import Tensor
@@ -264,17 +264,10 @@ def backward(
         return
     nodes = list({id(node): node for node in _parts(targets)}.values())
     whole, seed = _one(roots, weights)
-    found: Any
-    if create_graph:
-        found = differentiate_again(whole, seed, nodes, fill=True)
-    else:
-        found = differentiate(whole, seed.lazydata, nodes, operands_first(whole, True), fill=True, rows=True)
+    backward_to(whole, seed, nodes, create_graph)
     if not (create_graph if retain_graph is None else retain_graph):
         for root in roots:
             free_between(root, nodes)
-    for node, value in found:
-        if not node.retains_grad:  # or it has it already
-            add_to_grad(node, value)
 
 
 offered(globals(), __all__, "autograd", dict.fromkeys(__all__, "any"))

@@ -93,12 +93,14 @@ class Function:
       view: whether the result shares the operand's memory.
       renewed: whether functions applied to the result before write ``since`` refer to another tensor, ``before``.
       lasting: whether the operands stay known when the result is read or used, though no gradient is required.
+      asks: whether its gradient is a function of a person's own, which is called once, however often it is derived.
     """
 
     __slots__ = ("learnt", "needs", "parents", "stamp", "wanted")
 
     view: ClassVar[bool] = False
     lasting: ClassVar[bool] = False
+    asks: ClassVar[bool] = False
     renewed: ClassVar[bool] = False
 
     parents: tuple[object, ...]

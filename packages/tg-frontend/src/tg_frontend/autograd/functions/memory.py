@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import DType
 from tg_lazy import LazyBuffer
+from tg_shape import sint
 
 from .base import Function, Grads
 
@@ -24,15 +25,19 @@ class Contiguous(Function):
 
 
 class Same(Function):
-    """The operand's value, which shares no memory with it."""
+    """The operand's value, which shares no memory with it, and has no element of other operands, which get zeros."""
 
-    __slots__ = ()
+    __slots__ = ("others",)
 
-    def forward(self, x: LazyBuffer) -> LazyBuffer:
+    def __init__(self) -> None:
+        self.others: list[tuple[DType, tuple[sint, ...], str]] = []
+
+    def forward(self, x: LazyBuffer, *others: LazyBuffer) -> LazyBuffer:
+        self.others = [(other.dtype, other.shape, other.device) for other in others]
         return x
 
     def backward(self, grad: LazyBuffer) -> Grads:
-        return (grad,)
+        return (grad, *(LazyBuffer.const(0, *other) for other in self.others))
 
 
 class ContiguousBackward(Function):

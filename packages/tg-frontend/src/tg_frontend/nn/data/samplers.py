@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import GenericAlias
+
 from .sets import generator_of
 
 TYPE_CHECKING = False
@@ -21,6 +23,10 @@ class Sampler:
       >>> [batch.tolist() for batch in nn.data.DataLoader([5, 6, 7], sampler=Backwards())]
       [[7], [6], [5]]
     """
+
+    def __class_getitem__(cls, item: Any) -> GenericAlias:
+        """What it gives, for who checks types."""
+        return GenericAlias(cls, item)
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__(): write which numbers it gives")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from itertools import accumulate
+from types import GenericAlias
 
 from ...tensor import Tensor
 
@@ -30,6 +31,10 @@ class Dataset:
       >>> Squares()[3], len(Squares() + Squares())
       (9, 10)
     """
+
+    def __class_getitem__(cls, item: Any) -> GenericAlias:
+        """What its items are, for who checks types: ``Dataset[Tensor]`` is as good a class to inherit from."""
+        return GenericAlias(cls, item)
 
     def __getitem__(self, number: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no __getitem__(): write what item a number stands for")

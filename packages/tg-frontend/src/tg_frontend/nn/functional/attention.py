@@ -32,12 +32,12 @@ def _mask(
         if attn_mask.shape != ((batch * heads, length, keys) if each else (length, keys)):
             raise ValueError(f"{what}: attn_mask of shape {attn_mask.shape} for {length} queries, {keys} keys")
         found = _added(attn_mask, like)
-        found = found.unflatten(0, (-1, heads)) if each else found.reshape((1, 1, length, keys))
+        found = found.unflatten(0, (batch, heads)) if each else found.reshape((1, 1, length, keys))
     if key_padding_mask is not None:
         padding = key_padding_mask.unsqueeze(0) if key_padding_mask.ndim == 1 else key_padding_mask
         if padding.shape != (batch, keys):
             raise ValueError(f"{what}: key_padding_mask of shape {key_padding_mask.shape} for {keys} keys")
-        hidden = _added(padding, like).reshape((-1, 1, 1, keys))
+        hidden = _added(padding, like).reshape((batch, 1, 1, keys))
         found = hidden if found is None else found + hidden
     return found
 
@@ -48,7 +48,7 @@ def _attended(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The values of all heads side by side, and each head's weights."""
     batch, length, width = q.shape
-    q, k, v = (x.reshape(batch, -1, heads, int(str(width)) // heads).transpose(1, 2) for x in (q, k, v))
+    q, k, v = (x.reshape(batch, x.shape[1], heads, int(str(width)) // heads).transpose(1, 2) for x in (q, k, v))
     scores = (q * (1 / math.sqrt(int(str(width)) // heads))) @ k.transpose(-2, -1)
     if forbidden is not None:
         scores = scores + forbidden.pad([None, None, None, (0, extra)])

@@ -144,7 +144,7 @@ def embedding_bag(
         there, axis, rows = inside.unsqueeze(-1), 1, rows.unsqueeze(0)
     if mode == "max":
         if there.shape[1] == 0:
-            return Tensor.zeros(there.shape[0], weight.shape[1], dtype=weight.dtype, device=weight.device)
+            return rows.sum(1).expand(there.shape[0], weight.shape[1])
         most = there.where(rows, -math.inf).max(axis)
         return there.any(1).where(most, 0)
     total = there.where(rows, 0).sum(axis)

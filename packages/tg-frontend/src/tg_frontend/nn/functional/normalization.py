@@ -136,7 +136,7 @@ def group_norm(
     if num_groups < 1 or x.shape[1] % num_groups != 0:
         raise ValueError(f"group_norm: {x.shape[1]} channels do not divide into {num_groups} groups")
     if 0 in x.shape:
-        return x * 1
+        return _moved(x * 1, weight, bias, (1, -1, *(1,) * (x.ndim - 2)))
     grouped = x.reshape((x.shape[0], num_groups, prod(x.shape[1:]) // num_groups))
     out = grouped.layernorm(-1, eps).reshape(x.shape)
     return _moved(out, weight, bias, (1, -1, *(1,) * (x.ndim - 2))).cast(x.dtype)
