@@ -116,7 +116,6 @@ SIGNATURES = [
     Reason(("Tensor.to",), r"\w+ (stands|is not known|has to be named)", "arguments are told apart by their types"),
     # names that there are not
     Reason(("Tensor.*",), r"out_dtype ", "products are cast where that is wanted, with .cast()"),
-    Reason(("Tensor.backward",), r"inputs ", "torch.autograd.backward's; gradient() gives those of given tensors"),
     Reason(("Tensor.gather", "Tensor.to_dense"), r"(sparse_grad|masked_grad) is not", "gradients of these are dense"),
     Reason(("Tensor.is_contiguous",), r"memory_format ", "there is one layout"),
     Reason(("Tensor.stft",), r"align_to_window ", "windows begin where they begin"),

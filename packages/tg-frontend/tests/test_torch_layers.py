@@ -258,3 +258,29 @@ def test_empty_batches_are_counted_and_teach_nothing(momentum: float | None) -> 
         norm(Tensor.ones(*shape))
         assert norm.num_batches_tracked.item() == 1
         assert norm.running_mean.tolist() == [0] * 5 and norm.running_var.tolist() == [1] * 5
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_transposed_convolutions_give_back_the_size_that_a_convolution_had(n: int) -> None:
+    rng = np.random.default_rng(61 + n)
+    for _ in range(3):
+        kernel, stride, dilation, padding = (
+            tuple(int(k) for k in rng.integers(low, high, n)) for low, high in ((1, 4), (1, 4), (1, 3), (0, 2))
+        )
+        more = [int(e) for e in rng.integers(2, 7, n)]
+        sizes = tuple(d * (k - 1) + e for d, k, e in zip(dilation, kernel, more, strict=True))
+        down: Any = getattr(nn, f"Conv{n}d")(2, 3, kernel, stride, padding, dilation)
+        up: Any = getattr(nn, f"ConvTranspose{n}d")(3, 2, kernel, stride, padding, dilation=dilation)
+        x = Tensor(rng.standard_normal((5, 2, *sizes)).astype(np.float32), requires_grad=True)
+        y = down(x)
+        assert up(y, output_size=sizes).shape == x.shape == up(y, x.shape).shape
+        assert up(y[0], output_size=list(sizes)).shape == x.shape[1:]
+        behind = tuple(size - usual for size, usual in zip(sizes, up(y).shape[2:], strict=True))
+        same: Any = getattr(nn, f"ConvTranspose{n}d")(3, 2, kernel, stride, padding, behind, dilation=dilation)
+        same.weight, same.bias = up.weight, up.bias
+        assert np.array_equal(up(y, sizes).numpy(), same(y).numpy())
+        for wrong in ([size + step for size, step in zip(sizes, stride, strict=True)], [0] * n):
+            with pytest.raises(ValueError, match="output_size"):
+                up(y, wrong)
+        with pytest.raises(ValueError, match="it has"):
+            up(y, (1,) * (n + 1))

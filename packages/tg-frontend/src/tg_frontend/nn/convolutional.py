@@ -143,12 +143,38 @@ class ConvTranspose(Conv):
         what = f"{type(self).__name__}: output_padding"
         self.output_padding = per_axis(output_padding, len(self.kernel_size), what, 0)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """shape (batch, in_channels, *spatial) to (batch, out_channels, *spatial'); both may lack the batch."""
+    def forward(self, x: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """shape (batch, in_channels, *spatial) to (batch, out_channels, *spatial'); both may lack the batch.
+
+        Args:
+          x: the input.
+          output_size: the last axes of the result, or its whole shape, in place of ``output_padding``: the input of a
+            convolution whose stride rounds down has one of several sizes.
+
+        Raises:
+          ValueError: if there is no result of such a size.
+        """
+        behind = self.output_padding if output_size is None else self._behind(x, tuple(output_size))
         return x.conv_transpose2d(
             self.weight, self.bias, groups=self.groups, stride=self.stride, dilation=self.dilation,
-            padding=self._around(), output_padding=self.output_padding,
+            padding=self._around(), output_padding=behind,
         )
+
+    def _behind(self, x: Tensor, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """The zeros at the end of each axis with which the result has given sizes."""
+        n, name = len(self.kernel_size), type(self).__name__
+        said = f"{name}: output_size {sizes} for an input of shape {x.shape}"
+        if len(sizes) not in (n, x.ndim):
+            raise ValueError(f"{said}; it has {n} or {x.ndim} sizes")
+        around = paddings(self._around(), n, name)
+        steps, gaps = per_axis(self.stride, n, name, 1), per_axis(self.dilation, n, name, 1)
+        least = [(int(str(count)) - 1) * step - sum(pair) + gap * (width - 1) + 1 for count, step, pair, gap, width in
+                 zip(x.shape[-n:], steps, around, gaps, self.kernel_size, strict=True)]  # fmt: skip
+        behind = tuple(size - lowest for size, lowest in zip(sizes[-n:], least, strict=True))
+        if any(not 0 <= zeros < step for zeros, step in zip(behind, steps, strict=True)):
+            most = [lowest + step - 1 for lowest, step in zip(least, steps, strict=True)]
+            raise ValueError(f"{said}; from {least} to {most} there is")
+        return behind
 
 
 @layer_class

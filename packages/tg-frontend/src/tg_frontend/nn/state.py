@@ -33,7 +33,7 @@ class StateError(KeyError, RuntimeError):
       >>> from tg_frontend import nn
       >>> try:
       ...     nn.Linear(2, 3, bias=False).load_state_dict({})
-      ... except RuntimeError as error:
+      ... except nn.state.StateError as error:
       ...     print(error)
       load_state_dict: not in the state: weight
     """
