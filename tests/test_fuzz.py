@@ -28,7 +28,7 @@ def test_what_is_not_fuzzed_is_asked_by_the_test_that_is_named() -> None:
         assert set(names.split()) - words == set(), path
 
 
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("device", ["NUMPY", "CPU"])
 @pytest.mark.parametrize("seed", range(16))
 def test_programs(device: str, seed: int) -> None:

@@ -123,7 +123,7 @@ def kernels(
     return found
 
 
-@pytest.mark.drawn(12)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("name", CASES)
 def test_conformance(name: str, kernels: dict[str, ctypes.CDLL]) -> None:
     case: Case = CASES[name]

@@ -88,7 +88,7 @@ def libraries(
     return found
 
 
-@pytest.mark.drawn(20)
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("name", CASES)
 def test_conformance(name: str, libraries: dict[str, ctypes.CDLL]) -> None:
     case = CASES[name]

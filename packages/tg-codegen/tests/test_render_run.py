@@ -225,7 +225,7 @@ def kernels(
     return kernel
 
 
-@pytest.mark.drawn(48)
+@pytest.mark.drawn(20)
 @pytest.mark.parametrize(("backend", "case"), [pytest.param(*each, id=f"{each[0]}-{each[1].name}") for each in CASES])
 def test_conformance(backend: str, case: Case, kernels: Callable[[str, Case], Launch]) -> None:
     launch = kernels(backend, case)

@@ -66,7 +66,7 @@ def values(spec: ProgramSpec, x: Array, shape: tuple[int, ...]) -> Array:
     return np.frombuffer(out, x.dtype).reshape(shape)
 
 
-@pytest.mark.drawn(24)
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("machine", RENDERERS)
 @pytest.mark.parametrize("number", range(12))
 def test_drawn_views(number: int, machine: str) -> None:

@@ -48,6 +48,7 @@ class Bounds:
         assert np.abs(adjoint(q) @ q - np.eye(q.shape[-1])).max(initial=0) <= self.bound
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", EPS)
 @pytest.mark.parametrize("shape", [(7, 5), (2, 4, 6), (1, 1), (2, 1, 1), (3, 0)], ids=str)
 def test_unitary_factors(shape: tuple[int, ...], dtype: str) -> None:

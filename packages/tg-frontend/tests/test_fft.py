@@ -53,6 +53,7 @@ def keep_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]
         yield lambda nbytes: monkeypatch.setitem(LIMITS, "CPU", limits_of("CPU")._replace(row_bytes=nbytes))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("n", (64, 60, 2 ** chosen.randrange(7, 10), 2 ** chosen.randrange(3, 7) * 3))
 def test_rows_whose_passes_share_a_kernel(keep_rows: Callable[[int], None], n: int) -> None:
     """All of them, or those that read rows as they lie; the inverse as well, and along an axis that is not the last."""
@@ -189,7 +190,7 @@ def test_nothing_to_transform_along_other_axes() -> None:
     assert fft.fftn(Tensor([[1.0]]), dim=()).tolist() == [[1]]
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("n", [4096, 6561, 8191, 2 * 4099])
 def test_errors_grow_as_numpys(n: int) -> None:
     z = drawn(n)

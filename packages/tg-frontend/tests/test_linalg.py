@@ -77,7 +77,7 @@ def test_factors_multiply_to_the_matrix(lead: tuple[int, ...], dtype: str, backe
         assert (np.diff(w, axis=-1) <= 0).all() and (w >= 0).all()
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(65, 65), (97, 131), (131, 67), (2, 64, 70), (2, 149, 149)], ids=str)
 def test_matrices_of_several_blocks(shape: tuple[int, ...], dtype: str) -> None:
@@ -336,6 +336,7 @@ def test_inverses_of_as_many_matrices_as_rows() -> None:
     close(linalg.inv(Tensor(a)), np.linalg.inv(a))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("shape", [(11, 5), (5, 11), (6, 6), (2, 7, 3)], ids=str)
 def test_what_is_made_of_singular_values(shape: tuple[int, ...]) -> None:
     a = some(*shape)

@@ -131,7 +131,7 @@ def test_to_second_order_beside_loops_of_python(seed: int, depth: int, backend: 
         np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-9, atol=1e-9, err_msg=str(code))
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("seed", "depth"), CASES)
 def test_of_many_values_at_once(seed: int, depth: int, backend: str) -> None:
     code = drawn(random.Random(f"{seed} {depth}"), depth, 2)

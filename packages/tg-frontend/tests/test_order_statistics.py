@@ -61,7 +61,7 @@ def test_results_have_the_names_of_pytorch(backend: str) -> None:
     assert x.aminmax().min.item() == 1 and x.aminmax(axis=1).max.tolist() == [3, 6]
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
 def test_elements_by_rank(dtype: DType, backend: str) -> None:
     for seed, (shape, axis) in enumerate((((3, 37), 1), ((151, 2), 0), ((2, 3, 1), -1), ((1, 521), -1))):

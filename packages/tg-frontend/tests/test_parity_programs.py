@@ -161,6 +161,7 @@ def test_values(seed: int, noopt: int, backend: str) -> None:
             np.testing.assert_allclose(tensors[i].numpy(), values[i], rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("seed", drawn(100, 107, 115))
 def test_gradients_do_not_depend_on_fusion(seed: int, backend: str) -> None:
     inputs, steps, _ = program(seed, 10)

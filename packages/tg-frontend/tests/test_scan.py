@@ -327,6 +327,7 @@ def test_a_record_calls_nothing_again() -> None:
     assert len(calls) == 2
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_gradients_of_gradients(reverse: bool, backend: str) -> None:
     """A penalty on gradients, as of a loop in Python; and once more."""

@@ -67,6 +67,7 @@ def test_every_dtype(dtype: DType, backend: str) -> None:
             check(t, axis, descending)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("n", [0, 1, 2, FEW - 1, FEW, FEW + 1, 1021, 4093, 4099])
 @pytest.mark.parametrize("name", ["uint8", "int16", "float32", "int64"])
 def test_lengths(n: int, name: str) -> None:

@@ -102,7 +102,7 @@ def errors(got: Array, wanted: list[Any], scales: list[Any]) -> list[float]:
     ]
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_accuracy(name: str, kind: type[Any]) -> None:

@@ -152,6 +152,7 @@ def test_a_loop_in_python(name: str, backend: str) -> None:
             np.testing.assert_allclose(all_[i].numpy(), one.numpy(), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
 def test_recurrent_layers(kind: str, backend: str) -> None:
     layer: Any = getattr(nn, kind)(7, 3, num_layers=2, bidirectional=True)
@@ -165,6 +166,7 @@ def test_recurrent_layers(kind: str, backend: str) -> None:
             np.testing.assert_allclose(found[i].numpy(), function(x[i]).numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("wanted", [True, False])
 def test_gradients_from_outside(wanted: bool, backend: str) -> None:
     """Of the values, if they want one; of a weight that the body alone uses; and of these again."""

@@ -87,6 +87,7 @@ assert compiler.compile(text)
 BOTH = {"compiled", "refused"}
 
 
+@pytest.mark.drawn(3)
 @needs_llvm
 @pytest.mark.skipif(sys.platform != "linux", reason="the limits are Linux's")
 @pytest.mark.parametrize("mib", [1, 5, 23, 47, 67, 200])

@@ -73,7 +73,7 @@ def every_case(setting: str, renderer: type[Renderer]) -> list[object]:
             if not (crashes and crashes.match(case.name))]
 
 
-@pytest.mark.drawn(60)
+@pytest.mark.drawn(30)
 @pytest.mark.parametrize(
     ("opened", "case"),
     [*every_case(ARM, LLVMRenderer), *every_case("QEMU+CPU:CLANG:aarch64", ClangRenderer),

@@ -83,6 +83,7 @@ def device() -> Iterator[Compiled]:
         yield found
 
 
+@pytest.mark.drawn(3)
 @needs_mock
 @pytest.mark.parametrize("tb", [False, True])
 @pytest.mark.parametrize("kind", KINDS)

@@ -259,7 +259,7 @@ def test_products(arch: str, name: str, constant: bool) -> None:
     bench.check()
 
 
-@pytest.mark.drawn(12)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(("arch", "name"), CASES)
 def test_products_in_any_order(arch: str, name: str) -> None:
     """On hostile hardware, where sums are exact in each of them."""
@@ -606,6 +606,7 @@ class NamedProduct:
                 assert SINGLE.value(got) == total, f"{self.name} {self.formats}: D[{i}, {j}]"
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", NAMED)
 def test_products_of_named_formats(name: str) -> None:
     """Each format of A with each of B; on hostile hardware some, too."""
