@@ -323,7 +323,7 @@ def test_values_do_not_depend_on_the_limits(
         nodes=pick.choice([3, 6, 512]), buffers=pick.choice([4, 6, 31]), stages=pick.choice([1, 2, 6]),
         uses=pick.choice([1, 3, 12]), balance=pick.choice([0.1, 2.0, 8.0]), launch_bytes=pick.choice([0, 64, 32768]),
         cache_bytes=pick.choice([8, 131072]), rows=pick.choice([1, 3, 16]), serial_elements=pick.choice([0, 4, 16384]),
-        tile_outputs=pick.choice([2, 64]), split_parts=pick.choice([1, 2, 3, 256]),
+        tile_outputs=pick.choice([2, 64]), split_parts=pick.choice([1, 2, 3, 256]), factor_bytes=pick.choice([0, 1]),
     )  # fmt: skip
     monkeypatch.setitem(LIMITS, "CPU", limits)
     program(make_machine(), pick.randrange, 40, limits)

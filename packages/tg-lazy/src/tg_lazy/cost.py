@@ -49,6 +49,8 @@ class Limits(NamedTuple):
         computed once, wherever their loops are: planners put them side by side, in registers.
       block_sums: whether a kernel may multiply integers in blocks and add up what the blocks give, each by a scale: the
         target has instructions for such products.
+      factor_bytes: two factors of a product that take more than so many bytes do not stay in a unit's cache, so that
+        the layout of both counts; 0: it never does.
     """
 
     nodes: int = 512
@@ -67,6 +69,7 @@ class Limits(NamedTuple):
     row_bytes: int = 0
     beside: int = 32
     block_sums: bool = False
+    factor_bytes: int = 0
 
     def of_threads(self, threads: int) -> Limits:
         """The same of so many threads of a CPU, which four rows for each fill: none then waits long for the others."""

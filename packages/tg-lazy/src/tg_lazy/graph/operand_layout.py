@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
+
+from tg_dtype import DType
+from tg_shape import ShapeTracker
 
 from .lazybuffer import LazyBuffer
 
@@ -10,6 +14,66 @@ LEAST_READS = 8
 """Results that read an element of an operand, at the least, for its layout to count: a register tile has that many."""
 LEAST_ITEMSIZE = 4
 """Bytes of an element, at the least: of smaller ones, instructions for products take several terms of a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """The axes of a product that is summed, as one of its operands lies along them.
+
+    Attributes:
+      terms: reduced axes along which it has several elements.
+      results: the other axes along which it has several.
+      rest: axes along which it has one.
+      reads: results that read each element.
+      nearest: the axis along which its elements are neighbours; None where there is none.
+      plain: whether each element is read at one place: windows do not overlap.
+    """
+
+    terms: tuple[int, ...]
+    results: tuple[int, ...]
+    rest: tuple[int, ...]
+    reads: int
+    nearest: int | None
+    plain: bool
+
+    @property
+    def beside(self) -> bool:
+        """Whether results are side by side in memory."""
+        return self.nearest in self.results
+
+    def once(self, st: ShapeTracker) -> ShapeTracker:
+        """The operand without its repetitions."""
+        return st.shrink(tuple((0, 1) if axis in self.rest else (0, dim) for axis, dim in enumerate(st.shape)))
+
+
+def walked(st: ShapeTracker, dtype: DType, axes: tuple[int, ...]) -> Walked | None:
+    """How an operand of a product that is summed lies along its axes.
+
+    Args:
+      st: the operand, in the shape of the product.
+      dtype: the operand's.
+      axes: along which axes it is summed.
+
+    Returns:
+      None where that does not matter or is not known: of elements that are no floats of four bytes or more, of symbolic
+      sizes, of what is padded, and of what is no operand that several results read.
+    """
+    if dtype.kind != "float" or dtype.itemsize < LEAST_ITEMSIZE or len(st.views) != 1:
+        return None
+    (view,) = st.views
+    shape, strides = view.shape, view.strides
+    if view.mask is not None or any(not isinstance(dim, int) for dim in (*shape, *strides)):
+        return None
+    found = [a for a, stride in enumerate(strides) if stride != 0 and shape[a] != 1]
+    terms, results = [a for a in found if a in axes], [a for a in found if a not in axes]
+    reads = prod(shape[a] for a in range(len(shape)) if strides[a] == 0 and a not in axes)
+    reach, plain = 1, True
+    for axis in sorted(found, key=lambda a: strides[a]):
+        plain &= strides[axis] >= reach
+        reach = strides[axis] * shape[axis]
+    nearest = next((a for a in found if strides[a] == 1), None)
+    rest = tuple(a for a in range(len(shape)) if a not in found)
+    return Walked(tuple(terms), tuple(results), rest, reads, nearest, plain)
 
 
 def results_side_by_side(product: LazyBuffer, axes: tuple[int, ...], operand: LazyBuffer) -> LazyBuffer | None:
@@ -30,20 +94,11 @@ def results_side_by_side(product: LazyBuffer, axes: tuple[int, ...], operand: La
       >>> results_side_by_side(w.alu(Ops.MUL, w), (2,), w).st.views[0].strides
       (0, 1, 16)
     """
-    st, dtype = operand.st, operand.dtype
-    if dtype.kind != "float" or dtype.itemsize < LEAST_ITEMSIZE or len(st.views) != 1 or operand.shape != product.shape:
+    st = operand.st
+    found = walked(st, operand.dtype, axes) if operand.shape == product.shape else None
+    if found is None or not found.results or found.nearest not in found.terms or found.reads < LEAST_READS:
         return None
-    (view,) = st.views
-    shape, strides = view.shape, view.strides
-    if view.mask is not None or any(not isinstance(dim, int) for dim in shape):
-        return None
-    walked = [a for a, stride in enumerate(strides) if stride != 0 and shape[a] != 1]
-    terms, results = [a for a in walked if a in axes], [a for a in walked if a not in axes]
-    reads = prod(shape[a] for a in range(len(shape)) if strides[a] == 0 and a not in axes)
-    if not results or 1 not in [strides[a] for a in terms] or reads < LEAST_READS:
-        return None
-    once = operand.shrink(tuple((0, dim) if a in walked else (0, 1) for a, dim in enumerate(shape)))
-    rest = [a for a in range(len(shape)) if a not in walked]
-    order = [*rest, *terms, *results]
+    once = operand.shrink(tuple((0, 1) if a in found.rest else (0, dim) for a, dim in enumerate(st.shape)))
+    order = [*found.rest, *found.terms, *found.results]
     copy = once.permute(tuple(order)).clone()
-    return copy.permute(tuple(order.index(a) for a in range(len(shape)))).expand(shape)
+    return copy.permute(tuple(order.index(a) for a in range(len(order)))).expand(st.shape)

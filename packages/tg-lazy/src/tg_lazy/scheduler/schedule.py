@@ -22,6 +22,7 @@ from ..order.peak_memory import lower_peak
 from ..order.row_chains import chains
 from ..order.verify import verify_order
 from ..settings.collector import Uncollected
+from ..subgraph.factor_layout import lay_out_factors
 from ..subgraph.graph import Graph
 from ..subgraph.hazards import READER, kept, reach_readers
 from ..subgraph.narrow_gather import narrow_gathers
@@ -120,7 +121,7 @@ class _Plan:
         self.graph.reach(bases, "output")
         self.graph.reach(extra, READER)
         reach_readers(self.graph)
-        self.graph.nodes = narrow_gathers(self.graph.nodes)
+        self.graph.nodes = lay_out_factors(narrow_gathers(self.graph.nodes))
         self.fusion = Fusion(self.graph)
 
     def __enter__(self) -> _Plan:

@@ -64,7 +64,8 @@ class CPUDevice(Compiled):
         else:
             renderer, compiler = ClangRenderer(target), clang.ClangCompiler(arch)
         integers = any(dtypes.is_int(found.acc) for found in renderer.target.matrices)
-        LIMITS["CPU"] = Limits(row_bytes=target.l2_bytes, block_sums=integers).of_threads(target.threads)
+        limits = Limits(row_bytes=target.l2_bytes, block_sums=integers, factor_bytes=target.l2_bytes)
+        LIMITS["CPU"] = limits.of_threads(target.threads)
         if entry.iface == _QEMU:
             machine = Guest(arch)
             program = functools.partial(GuestProgram, machine)
