@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +35,7 @@ def members(owner: object, name: str) -> bool:
     if hasattr(owner, name):
         return True
     line = owner.__mro__ if isinstance(owner, type) else ()
-    return any(name in vars(cls).get("__annotations__", {}) or f"  {name}:" in (cls.__doc__ or "") for cls in line)
+    return any(name in inspect.get_annotations(cls) or f"  {name}:" in (cls.__doc__ or "") for cls in line)
 
 
 def resolves(target: str, module: ModuleType, classes: list[str]) -> bool:
