@@ -1,4 +1,4 @@
-"""What is known of loops at a point: an expression is told there once, and anew at every other point."""
+"""What is known of loops at a point: an expression is told once for all points where its roots have the same values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_an_expression_is_what_substitution_makes_of_it_at_each_point(seed: int)
     points = [Env(dict.fromkeys(roots, 0))]
     for counter in counters:
         at = points[-1].open(counter.name, draw.choice(roots), draw.randrange(1, 9), draw.choice((counter, 5)))
-        points += [at, at.at(counter, draw.randrange(12))]
+        points += [at, at.at(counter, draw.randrange(12)), at.moved(draw.choice(roots), draw.choice((counter, 1)))]
     for _ in range(2):  # the second time it is remembered
         for point in draw.sample(points, len(points)):
             for e in wanted:

@@ -293,7 +293,7 @@ class Expr:
 
     def variables(self) -> frozenset[Variable]:
         """The variables that occur, those under a `Bind` included."""
-        return ENGINE.variables(self)
+        return ENGINE.variables(self) if self._vars is None else self._vars
 
     def evaluate(self, values: Mapping[Any, int]) -> int:
         """The value for given variables.

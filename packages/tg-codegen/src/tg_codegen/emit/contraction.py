@@ -104,4 +104,4 @@ def in_rows(whole: Whole, node: Node, columns: Axis, axis: Axis) -> bool:
 def moved(env: Env, axis: Axis, value: sint) -> Env:
     """``env`` with an open loop at another place."""
     root = env.root[axis.root] + (value - env.axis[axis.name]) * axis.stride
-    return Env({**env.root, axis.root: root}, {**env.axis, axis.name: value}, env.exact)
+    return Env({**env.root, axis.root: root}, {**env.axis, axis.name: value}, env.exact, env)

@@ -115,7 +115,7 @@ class Gathers:
             return
         axis = nest.axis(by[0])
         later = smin(env.root[axis.root] + by[1] * axis.stride, nest.roots[axis.root].extent - 1)
-        index = self.whole.value(source, Env({**env.root, axis.root: later}, env.axis, env.exact), site)
+        index = self.whole.value(source, env.moved(axis.root, later), site)
         site.region.effects.append(
             UOp(UOps.PREFETCH, dtypes.void, (pointer, index.gep(0).cast(dtypes.int64))))
 

@@ -69,7 +69,7 @@ class GroupStages:
                     digit = digit * layout.width + lane
                 root[r.root] = r.base + digit * r.step
                 place = place + digit * r.pitch
-            env = Env(root, where.env.axis, where.env.exact)
+            env = Env(root, where.env.axis, where.env.exact, where.env)
             index, valid = whole.space.access(node.arg[1], node.arg[2], tuple(node.free), env)
             value = whole.access.load(whole.params[node.arg[0]], node.dtype, index, valid & inside)
             where.region.effects.extend(whole.access.writes(scratch, place, inside, value))

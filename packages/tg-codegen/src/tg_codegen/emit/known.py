@@ -66,8 +66,7 @@ class Known:
         free = self._free.get(node)
         if free is None:
             free = self._free[node] = tuple(sorted(node.free, key=lambda v: v.name))
-        values = env.root
-        return (node, *[values[root] for root in free])
+        return (node, *map(env.root.__getitem__, free))
 
     def enter(self, parent: Region, conditional: bool = False) -> Region:
         """A new region inside of ``parent``, a loop's or one that runs on a condition."""

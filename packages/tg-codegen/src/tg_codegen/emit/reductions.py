@@ -30,7 +30,7 @@ class Reductions:
         key = whole.known.key(node, env)
         if key in whole.known.values:
             return whole.known.values[key]
-        outer = Env(dict.fromkeys(env.root, 0), {}, env.exact)
+        outer = Env(dict.fromkeys(env.root, 0), {}, env.exact, env)
         for name, value in env.axis.items():
             axis = whole.nest.axis(name)
             if axis.kind not in (UNROLLED | LANE):

@@ -102,4 +102,4 @@ def at_windows(found: Windowed, where: Site) -> Site:
             at = at + env.root[root] * factor
         roots[window.root] = at
     exact = env.exact - {window.root for window in found.windows}
-    return Site(where.region, Env(roots, env.axis, exact), where.opened, where.parent)
+    return Site(where.region, Env(roots, env.axis, exact, env), where.opened, where.parent)

@@ -113,8 +113,8 @@ class Tiles:
         copy = self.loops.copies(fastest, width)
         number = value - start
         moved = env.root[fastest.root] + ((width - 1 - copy if falling else copy) - number) * fastest.stride
-        return TransposedTile(lane, copy, Env({**env.root, fastest.root: moved}, env.axis, env.exact),
-                              width - 1 - number if falling else number)
+        return TransposedTile(
+            lane, copy, env.moved(fastest.root, moved), width - 1 - number if falling else number)
 
     def is_loaded(self, pointer: UOp, dtype: DType, index: sint, valid: sint) -> bool:
         """Whether one copy of a tile was loaded before: then all of them were."""

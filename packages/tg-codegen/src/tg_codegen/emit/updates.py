@@ -84,7 +84,7 @@ class Updates:
         if axis.root not in update.place.free or not nest.is_known_later(update.place):
             return
         later = smin(env.root[axis.root] + by[1] * axis.stride, nest.roots[axis.root].extent - 1)
-        there = Env({**env.root, axis.root: later}, env.axis, env.exact)
+        there = env.moved(axis.root, later)
         place, _ = self.place(update, there, site)
         index = substitute(substitute(store.index, {GATHERED: place}), there.root)
         lane = self.symbols.lane_of(index)
