@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
@@ -12,7 +13,7 @@ from tg_codegen.rewrite.engine import PatternMatcher, RewriteLoop, Rule, graph_r
 from tg_codegen.rewrite.pattern import FLOAT, INT, constant, instantiate, literal, match, op, var
 from tg_codegen.rewrite.rules import simplify
 from tg_dtype import dtypes
-from tg_lazy import ALU, Ops
+from tg_lazy import ALU, SPEC, Ops
 
 I32, F32 = dtypes.int32, dtypes.float32
 x, y, c, d = var("x"), var("y"), constant("c"), constant("d")
@@ -37,6 +38,30 @@ def test_rules_are_found_by_op() -> None:
     some = PatternMatcher([Rule("r", x + 0, x, INT), Rule("s", op((Ops.MAX, UOps.GEP), x, y), y)])
     assert some.ops == {Ops.ADD, Ops.MAX, UOps.GEP}
     assert set(Ops) & set(ALU) | set(UOps) == (some + PatternMatcher([Rule("t", x, y)])).ops, "one matches anything"
+
+
+def test_every_rule_that_applies_is_a_candidate() -> None:
+    draw = random.Random(1)
+    more = [Rule("ones", x & -1, x), Rule("minus", x + -0.0, x), Rule("two", x * 2, x)]
+    matcher = PatternMatcher([*simplify.rules, *more])
+    binary = [op for op in ALU if SPEC[op].arity == 2]
+    found = set()
+    for _ in range(3000):
+        dtype = draw.choice([I32, F32, dtypes.uint8, dtypes.uint32, dtypes.bool, dtypes.int64, dtypes.float16])
+        numbers = [0, 1] if dtype is dtypes.bool else [0, 1, -1, 2, 3, *([-0.0] if dtypes.is_float(dtype) else [])]
+        op, operands = draw.choice(binary), [leaf(5, dtype), leaf(6, dtype), *(const(n, dtype) for n in numbers)]
+        operands += [a.alu(Ops.MUL, b) for a, b in [draw.sample(operands, 2)] if dtype is not dtypes.bool]
+        try:
+            u = draw.choice(operands).alu(op, draw.choice(operands))
+        except TypeError:
+            continue  # the op has no such dtype
+        candidates = matcher.candidates(u)
+        for rule in matcher.rules:
+            ways = match(rule.left, u)
+            if any(way.get("x", u).dtype.kind in rule.domain.kinds for way in ways):
+                assert rule in candidates, f"{rule} matches {u!r}"
+                found.add(rule.name)
+    assert {"ones", "minus", "two", "add_zero", "mul_one", "mul_minus_one"} <= found
 
 
 def test_a_commutative_op_matches_in_both_orders() -> None:

@@ -68,7 +68,9 @@ class UOp:
                 return found
         self = object.__new__(cls)
         self.op, self.dtype, self.src, self.arg = op, dtype, src, arg
-        _add(key, ref(self))
+        _table[key] = ref(self)
+        if len(_table) > _INTERNED.limit:
+            _INTERNED.sweep()
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -141,7 +143,8 @@ class UOp:
 
 
 _SRC: Callable[[UOp], tuple[UOp, ...]] = attrgetter("src")
-_find, _add = UOp._interned.find, UOp._interned.add
+_INTERNED = UOp._interned
+_find, _table = _INTERNED.find, _INTERNED.table
 _result_dtype = lru_cache(maxsize=4096)(result_dtype)
 
 

@@ -39,8 +39,10 @@ def scheduled(uops: Sequence[UOp], target: Target) -> list[UOp]:
             blocks += [[u], []]
         else:
             blocks[-1].append(u)
-        block_of[u] = len(blocks)
-        kept.update(s for s in u.src if block_of[s] != len(blocks))
+        here = block_of[u] = len(blocks)
+        for s in u.src:
+            if block_of[s] != here:
+                kept.add(s)
     found = list[UOp]()
     for block in blocks:
         turns = in_turns(block, target)

@@ -90,7 +90,8 @@ class PatternMatcher:
         key: tuple[object, ...]
         if len(src) == 2:
             a, b = src
-            key = (u.op, a.op, b.op, b.dtype.kind, a is b)
+            number = b.arg if b.op is UOps.CONST and b.arg in _TOLD else None
+            key = (u.op, a.op, b.op, b.dtype.kind, a is b, number)
         elif src:
             key = (u.op, src[-1].dtype.kind, *[s.op for s in src])
         else:
@@ -129,8 +130,25 @@ def _may_apply(rule: Rule, u: UOp) -> bool:
             return False
         if first is second and u.src[0] is not u.src[1]:
             return False
-    orders = [u.src, u.src[::-1]] if len(u.src) == 2 and u.op in COMMUTATIVE else [u.src]
-    return any(all(not q.ops or s.op in q.ops for q, s in zip(p.src, nodes, strict=True)) for nodes in orders)
+    told = u.src[1] if len(u.src) == 2 else None
+    orders = [u.src, u.src[::-1]] if told is not None and u.op in COMMUTATIVE else [u.src]
+    return any(all(_may_match(q, s, s is told) for q, s in zip(p.src, nodes, strict=True)) for nodes in orders)
+
+
+_TOLD = frozenset({0, 1, -1})
+"""Constants that a key tells where they are the second of two operands: those of most rules that ask for one."""
+
+
+def _may_match(p: Pattern, u: UOp, told: bool) -> bool:
+    """Whether an operand may match a pattern, by its op, and by its number where a key tells it.
+
+    What -1 becomes in an unsigned integer depends on how many bits that has, which no key tells.
+    """
+    if p.ops and u.op not in p.ops:
+        return False
+    if not told or u.op is not UOps.CONST or p.value not in _TOLD:
+        return True
+    return bool(u.arg == p.value or (p.value < 0 and u.dtype.kind not in ("int", "float")))
 
 
 # Ops whose operands have one dtype.

@@ -46,11 +46,12 @@ class LLVMTileRegisters:
                 if u.op is UOps.ASSIGN and u.src[1] in self._sums:
                     self._sums.add(u.src[0])
             self._sums.update([u for u in uops if u.op is UOps.READ and u.src[0] in self._sums])
+        users = uops if products else ()
         self._read = {
-            s for u in uops for n, s in enumerate(u.src) if s in self._sums
+            s for u in users for n, s in enumerate(u.src) if s in self._sums
             and not (u.op in _KEEPS and (n == 0 or u.op is UOps.ASSIGN) and (u.op is not UOps.MATRIX or u.arg.tiled))}
         self.operands = factors - {
-            s for u in uops for n, s in enumerate(u.src) if s in factors and (u.op is not UOps.MATRIX or n == 0)}
+            s for u in users for n, s in enumerate(u.src) if s in factors and (u.op is not UOps.MATRIX or n == 0)}
         self._vectors: dict[UOp, str] = {}
 
     def load(self, u: UOp, place: str) -> str:

@@ -224,7 +224,7 @@ class _Legalizer:
 
     def run(self, sink: UOp) -> UOp:
         order = sink.toposort()
-        there = self.missing.intersection(u.dtype.element for u in order)
+        there = self.missing.intersection(dtype.element for dtype in {u.dtype for u in order})
         if not there:
             return sink
         if dtypes.float64 in there:

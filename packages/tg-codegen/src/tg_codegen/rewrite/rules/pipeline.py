@@ -22,8 +22,8 @@ def _lacks(sink: UOp, renderer: Renderer) -> bool:
     for u in sink.toposort():
         if is_alu(u):
             assert isinstance(u.op, Ops)
-            seen.add((u.op, u.src[-1].dtype.scalar()))
-    return not all(renderer.supports_op(op, dtype) for op, dtype in seen)
+            seen.add((u.op, u.src[-1].dtype))
+    return not all(renderer.supports_op(op, dtype.scalar()) for op, dtype in seen)
 
 
 def full_rewrite(sink: UOp, renderer: Renderer) -> UOp:
