@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -250,3 +251,18 @@ def test_tied_weights_through_attributes_of_a_dict_are_one() -> None:
     parts = nn.ModuleDict({"table": table, "layers": nn.ModuleList([nn.Linear(3, 3)])})
     parts.table.weight = head.weight
     assert nn.state.get_state_dict(parts)["table.weight"] is head.weight
+
+
+def test_the_order_of_a_dict_of_parameters() -> None:
+    """Of a plain dict it is that of its names, as PyTorch has it, so that states of optimisers find their tensors."""
+    one = Tensor([1.0])
+    learnt: Any = nn.ParameterDict({"d": one, "c": Tensor([2.0])})
+    learnt["z"] = Tensor([3.0])
+    learnt.update({"y": Tensor([4.0]), "x": Tensor([5.0])})
+    learnt.update(OrderedDict([("w", Tensor([6.0])), ("v", Tensor([7.0]))]))
+    learnt.update([("u", Tensor([8.0])), ("t", Tensor([9.0]))])
+    assert [name for name, _ in learnt.named_parameters()] == list("cdzxywvut") and learnt["d"] is one
+    both = learnt | {"b": one, "a": one}
+    assert type(both) is nn.ParameterDict and list(both) == list("cdzxywvutab") and "a" not in learnt
+    learnt |= nn.ParameterDict([("s", Tensor([10.0])), ("r", Tensor([11.0]))])
+    assert type(learnt) is nn.ParameterDict and list(learnt) == list("cdzxywvutsr")

@@ -120,6 +120,16 @@ def test_attention_with_masks_over_a_batch_of_none() -> None:
     assert weights is not None and (out.shape, weights.shape) == ((0, C, 2 * A), (0, C, C))
 
 
+def test_samples_of_images_of_none() -> None:
+    for images, channels in ((0, 3), (2, 0)):
+        x, at = Tensor.zeros(images, channels, 4, 5, requires_grad=True), Tensor.zeros(images, 7, 6, 2)
+        out = F.grid_sample(x, at, align_corners=False)
+        assert out.shape == (images, channels, 7, 6)
+        out.sum().backward()
+        assert x.grad is not None and x.grad.shape == x.shape
+    assert F.grid_sample(Tensor.zeros(0, 3, 4, 5, 2), Tensor.zeros(0, 7, 6, 1, 3)).shape == (0, 3, 7, 6, 1)
+
+
 def test_unpooling_a_batch_of_none() -> None:
     x, at = Tensor.zeros(0, A, 3), Tensor.zeros(0, A, 3, dtype="int32")
     assert F.max_unpool1d(x, at, 2).shape == (0, A, 6)

@@ -88,6 +88,42 @@ def test_models_with_other_tensors() -> None:
          + before["0.bias"] @ before["1.weight"].T + before["1.bias"])  # fmt: skip
 
 
+class Counting(nn.Module):
+    """Counts its calls, and scales by that."""
+
+    count: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", Tensor([0.0]))
+        self.inner = nn.Linear(3, 2)
+
+    def forward(self, x: Tensor, fail: bool = False) -> Tensor:
+        self.count = self.count + 1
+        if fail:
+            raise KeyError("afterwards")
+        out: Tensor = self.inner(x) * self.count
+        return out
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_what_a_call_puts_in_the_place_of_a_given_tensor(several: bool) -> None:
+    model, x, call = Counting(), Tensor(draw(5, 3)), nn.utils.stateless.functional_call
+    assert model.inner.bias is not None
+    weight, count = Tensor(draw(2, 3)), Tensor([4.0])
+    weights, counts = {"inner.weight": weight}, {"count": count}
+    given: Any = [weights, counts] if several else {**weights, **counts}
+    same(call(model, given, x), (x.numpy() @ weight.numpy().T + model.inner.bias.numpy()) * 5)
+    now = (counts if several else given)["count"]
+    assert now.tolist() == [5.0] and count.tolist() == [4.0] and model.count.tolist() == [0.0]
+    assert (weights if several else given)["inner.weight"] is weight
+    with pytest.raises(KeyError):
+        call(model, given, x, {"fail": True})
+    assert (counts if several else given)["count"].tolist() == [6.0] and model.count.tolist() == [0.0]
+    call(model, {"inner.weight": weight}, x)  # the model's own
+    assert model.count.tolist() == [1.0]
+
+
 def test_tied_tensors_of_a_call() -> None:
     first, second = nn.Linear(3, 3, False), nn.Linear(3, 3, False)
     second.weight = first.weight

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
 from ..keywords import public
@@ -12,7 +14,7 @@ from .module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from typing import Self, SupportsIndex
 
 
@@ -187,6 +189,8 @@ class ParameterList(Module, list[Any]):
 class ParameterDict(Module, dict[str, Any]):
     """Tensors that a model learns by name, as any dict; each is an attribute, too.
 
+    Those of a plain dict are taken in the order of their names, as in PyTorch: optimisers number their states by it.
+
     Example:
       >>> from tg_frontend import Tensor, nn
       >>> learnt = nn.ParameterDict({"scale": Tensor.ones(2)})
@@ -197,10 +201,38 @@ class ParameterDict(Module, dict[str, Any]):
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
-        dict.__init__(self, () if parameters is None else parameters)
+        dict.__init__(self, () if parameters is None else _in_order(parameters))
+
+    def update(self, parameters: Any = (), /, **named: Any) -> None:
+        """Takes over tensors by name; those of a plain dict in the order of their names.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> learnt = nn.ParameterDict()
+          >>> learnt.update({"b": Tensor([1.0]), "a": Tensor([2.0])})
+          >>> list(learnt)
+          ['a', 'b']
+        """
+        dict.update(self, _in_order(parameters), **named)
+
+    def __or__(self, other: Any) -> Any:
+        found = type(self)(OrderedDict(self))
+        found.update(other)
+        return found
+
+    def __ior__(self, other: Any) -> Self:  # type: ignore[override]  # what dict takes, and gives itself
+        self.update(other)
+        return self
 
     def __getattr__(self, name: str) -> Any:
         return _entry(self, name)
+
+
+def _in_order(parameters: Any) -> Any:
+    """What a dict takes over: a plain dict in the order of its names."""
+    if isinstance(parameters, (ParameterDict, OrderedDict)) or not isinstance(parameters, Mapping):
+        return parameters
+    return sorted(parameters.items())
 
 
 def _entry(owner: dict[str, Any], name: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tg_dtype import dtypes
 
 from ...tensor import Tensor
@@ -111,10 +113,10 @@ def grid_sample(
     if (mode == "bicubic" and n != 2) or 0 in x.shape[2:]:
         raise ValueError(f"{what}: mode {mode!r} for an image of shape {x.shape}")
     sizes = tuple(int(dim) for dim in x.shape[2:])
-    flat = x.reshape(x.shape[0], x.shape[1], -1)
+    flat = x.reshape(x.shape[0], x.shape[1], math.prod(sizes))
     places = []
     for axis, count in enumerate(sizes):
-        at = grid[..., n - 1 - axis].reshape(grid.shape[0], -1)
+        at = grid[..., n - 1 - axis].flatten(1)
         at = (at + 1) / 2 * (count - 1) if align_corners else ((at + 1) * count - 1) / 2
         places.append(at if mode == "bicubic" else _inside(at, count, padding_mode, align_corners))
     corners: list[tuple[list[Tensor], Tensor | None]] = [([], None)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
+from typing import cast
+
 from ...tensor import Tensor
 from ..absent import refusing
 from ..module import Module
@@ -20,7 +23,8 @@ def functional_call(
     """What a model gives with other parameters and buffers than its own, which it has again afterwards.
 
     Gradients flow to the tensors that are given. What a call writes into running statistics goes to those that are
-    given, too, or else to those of the model.
+    given, too, or else to those of the model. Where the call puts another tensor in the place of a given one
+    (``self.count = self.count + 1``), the dict that it was given in has that tensor afterwards.
 
     Args:
       module: the model.
@@ -59,13 +63,22 @@ def functional_call(
             _put(module, name, tensor)
         return module(*listed, **(kwargs or {}))
     finally:
+        after = tensors_of(module)
+        for one in _dicts(parameters_and_buffers):
+            for name in [name for name in one if name in after and after[name] is not given[name]]:
+                if isinstance(one, MutableMapping):
+                    one[name] = after[name]
         for name in given:
             _put(module, name, own[name])
 
 
+def _dicts(given: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]]) -> Sequence[Mapping[str, Tensor]]:
+    return given if isinstance(given, (list, tuple)) else (cast("Mapping[str, Tensor]", given),)
+
+
 def _merged(given: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
-    for one in given if isinstance(given, (list, tuple)) else (given,):
+    for one in _dicts(given):
         if twice := sorted(found.keys() & one.keys()):
             raise ValueError(f"functional_call: {twice[0]} is in two of the dicts")
         found.update(one)
