@@ -60,6 +60,62 @@ def test_numbers_of_numpy_are_numbers(name: str) -> None:
         np.testing.assert_array_equal(found.numpy(), wanted.numpy())
 
 
+DIGITS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "with a list": lambda f, x, v: f(x, v),
+    "beginning with a list": lambda f, x, v: f(v, x),
+    "of a list that holds one": lambda f, x, v: f([x, v]),
+    "with a list between": lambda f, x, v: f(x, v, x),
+    "ending with a list": lambda f, x, v: f(x, x, v),
+    "of a list and two": lambda f, x, v: f(v, x, x),
+}
+ROOMS = {"tinytg": tg, "linalg": tg.linalg, "special": tg.special, "Tensor": Tensor, "numpy": np}
+EACH_BY_ITSELF = frozenset("atleast_1d atleast_2d atleast_3d ix_".split())
+"""Functions whose arguments do not meet."""
+
+
+def _with_digits() -> list[str]:
+    """Names of functions, with their rooms."""
+    offered = {"tinytg": names(), "linalg": tg.linalg.__all__, "special": tg.special.__all__}
+    found = []
+    for room, home in ROOMS.items():
+        for name in offered.get(room, [name for name in dir(home) if not name.startswith("_")]):
+            known = getattr(home, name, None)
+            callable_ = callable(known) and not isinstance(known, type) and name not in EACH_BY_ITSELF
+            if callable_ and name not in ("info", "show_config", "show_runtime", "test", "source"):
+                found.append(f"{room}.{name}")
+    return found
+
+
+def _elements(value: Any) -> list[Any]:
+    """Those of every tensor in a result, and its numbers."""
+    if isinstance(value, (list, tuple)):
+        return [part for one in value for part in _elements(one)]
+    return [np.asarray(value.detach().numpy())] if isinstance(value, Tensor) else []
+
+
+@pytest.mark.drawn(120)
+@pytest.mark.parametrize("name", _with_digits())
+@pytest.mark.filterwarnings("ignore")
+def test_lists_and_numbers_keep_their_digits_beside_float64(name: str) -> None:
+    """What a function makes of a list, or a number, is what it makes of a tensor of float64 with the same elements."""
+    room, _, last = name.partition(".")
+    function = getattr(ROOMS[room], last)
+    values = np.random.default_rng().uniform(0.1, 0.9, 3)
+    for how, call in DIGITS.items():
+        for plain in (sorted(values.tolist()), float(values[1])):
+            results = []
+            for given in (plain, Tensor(np.array(plain))):
+                tg.manual_seed(1)
+                with contextlib.suppress(Exception):
+                    results.append(_elements(call(function, Tensor(np.sort(1 - values)), given)))
+            if len(results) < 2:  # it takes no lists, or this makes no sense
+                continue
+            for found, wanted in zip(*results, strict=False):
+                if found.shape == wanted.shape and found.dtype.kind == wanted.dtype.kind:
+                    bits = 40 if found.dtype.itemsize > 4 or found.dtype.kind != "f" else 20  # of a default dtype
+                    np.testing.assert_allclose(found, wanted, 2.0**-bits, 2.0**-bits, err_msg=f"{how}: {plain}")
+
+
 @pytest.mark.parametrize("kind", ["longdouble", "clongdouble", "datetime64", "str_", "object_"])
 def test_what_python_has_no_number_for_is_refused_or_taken(kind: str) -> None:
     """Arguments are tried again with Python's numbers for numpy's: not for ever with one that stands for itself."""
@@ -488,6 +544,18 @@ def test_spacing_and_sorters() -> None:
         np.testing.assert_array_equal(np.abs(tg.spacing(Tensor(data)).numpy()), np.abs(np.spacing(data)))
     with pytest.raises(ValueError, match=r"a sorter of shape \(2,\) for a tensor of shape \(3,\)"):
         tg.searchsorted(Tensor([3, 1, 2]), 0, sorter=Tensor([1, 2]))
+
+
+def test_first_arguments_go_by_the_names_that_numpy_has_for_them() -> None:
+    x, held = Tensor(X[0]), [True, False, True]
+    assert tg.shape(a=x) == (3, 4) and tg.ndim(a=x) == 2
+    np.testing.assert_array_equal(tg.real(val=x).numpy(), X[0])
+    np.testing.assert_array_equal(tg.compress(condition=held, a=x, axis=0).numpy(), X[0][[0, 2]])
+    np.testing.assert_array_equal(tg.extract(condition=x > 2, arr=x).numpy(), X[0][X[0] > 2])
+    assert [one.item() for one in tg.unravel_index(indices=Tensor(5), shape=(2, 3))] == [1, 2]
+    conditions = [np.array(True), np.array([False, True])]
+    found = tg.select(conditions, [[1, 2], Tensor([[3, 4], [5, 6]])])
+    np.testing.assert_array_equal(found.numpy(), np.select(conditions, [[1, 2], np.array([[3, 4], [5, 6]])]))
 
 
 def test_selections_of_lists() -> None:

@@ -237,6 +237,7 @@ def test_chosen_elements() -> None:
     x, t = X, Tensor(X)
     same(functions.select([t < 0, t > 0.5], [t, t * 2], 7.0), np.select([x < 0, x > 0.5], [x, x * 2], 7.0))
     same(functions.select(t, 1, -2), x[:, -2])
+    same(functions.select([Tensor(False), t < 0], [1.0, t], 7.0), np.select([np.array(False), x < 0], [1.0, x], 7.0))
     pieces = np.piecewise(x, [x < 0, x > 0.5, x > 1], [lambda x: -x, 2.0, lambda x: x * x])
     same(functions.piecewise(t, [t < 0, t > 0.5, t > 1], [lambda x: -x, 2.0, lambda x: x * x]), pieces)
     same(functions.piecewise(t, t > 0, [1.0, -1.0]), np.piecewise(x, [x > 0], [1.0, -1.0]))

@@ -152,13 +152,45 @@ def test_rules_of_casting_hold_for_what_is_written() -> None:
 
 
 def test_what_would_be_written_to_a_copy_is_refused() -> None:
-    calls: list[Callable[[], Any]] = [
-        lambda: NP.nan_to_num(Tensor(X), False),
-        lambda: NP.median(Tensor(X), overwrite_input=True),
-    ]
+    def zeroed(row: Any) -> Any:
+        row[0] = 0
+        return row
+
+    with pytest.raises(TypeError, match="numpy would write into an argument that is a tensor"):
+        NP.apply_along_axis(zeroed, 0, Tensor(X))
+
+
+def test_what_nan_to_num_is_not_to_copy_is_written_to() -> None:
+    calls: list[Callable[[Any], Any]] = [
+        lambda v: NP.nan_to_num(v, False), lambda v: NP.nan_to_num(x=v, copy=False, nan=2.0)
+    ]  # fmt: skip
     for call in calls:
-        with pytest.raises(TypeError, match="numpy would write into an argument that is a tensor"):
-            call()
+        array = np.array([1.0, np.nan, -np.inf], dtype=np.float32)
+        x = Tensor(array)
+        assert call(x) is x
+        np.testing.assert_array_equal(x.numpy(), call(array))
+    x = Tensor(array)
+    assert NP.nan_to_num(x, copy=True) is not x
+
+
+def test_inputs_that_may_be_overwritten_are_not() -> None:
+    for array in (X, (X * 9).astype(np.int32)):
+        x = Tensor(array)
+        for call in (NP.median, lambda v, **how: NP.percentile(v, [30, 60], **how), NP.nanmedian):
+            np.testing.assert_allclose(call(x, overwrite_input=True).numpy(), call(array), 1e-6)
+        np.testing.assert_array_equal(x.numpy(), array)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+def test_sums_and_products_of_unsigned_integers_are_unsigned(dtype: str) -> None:
+    array = np.random.default_rng().integers(np.iinfo(dtype).max // 3, np.iinfo(dtype).max, (2, 3), dtype, True)
+    for function in (NP.sum, NP.prod, NP.cumsum, NP.cumprod, NP.nansum, NP.nanprod, NP.nancumsum, NP.nancumprod):
+        for how in ({}, {"axis": 0}, {"dtype": "int64"}):
+            with np.errstate(over="ignore"):
+                wanted = function(array, **how)
+            found = function(Tensor(array), **how).numpy()
+            assert found.dtype == wanted.dtype, function
+            np.testing.assert_array_equal(found, wanted)
 
 
 def test_a_leaf_that_requires_a_gradient_is_written_without_one_only() -> None:

@@ -46,7 +46,7 @@ MEANT = {
     "polyfit full": "the coefficients alone are given", "polyfit cov": "the coefficients alone are given",
     "swapaxes axis2": "PyTorch's names are axis0 and axis1",
     "transpose axes": "it is PyTorch's, of two axes; permute() takes all",
-    "typename char": "it is PyTorch's, of any object", "unravel_index indices": "they are the tensor",
+    "typename char": "it is PyTorch's, of any object",
 }  # fmt: skip
 """Keywords that one function does not take, each with the reason."""
 

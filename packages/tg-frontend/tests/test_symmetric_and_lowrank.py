@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -260,6 +261,28 @@ def test_eigenvalues_with_a_gradient_and_what_is_refused() -> None:
     for options in wrong:
         with pytest.raises(ValueError, match="lobpcg: "):
             linalg.lobpcg(t, **options)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("tol", [0.0, -1.0, float("nan"), 1e-30])
+def test_lobpcg_ends_where_rounding_leaves_no_better_pair(
+    dtype: str, tol: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, steps = sys.modules["tg_frontend.linalg.lobpcg"], list[int]()
+    ritz: Any = vars(module)["_ritz"]
+
+    def counted(*given: Any) -> Any:
+        steps.append(1)
+        return ritz(*given)
+
+    monkeypatch.setattr(module, "_ritz", counted)
+    rng = np.random.default_rng()
+    n = int(rng.integers(6, 14))
+    a = rng.normal(size=(n, n)).astype(dtype)
+    a = a @ a.T / n
+    found = linalg.lobpcg(Tensor(a, device="NUMPY"), 1, tol=tol).eigenvalues.numpy()
+    np.testing.assert_allclose(found, np.linalg.eigvalsh(a)[-1:], 1e-4 if dtype == "float32" else 1e-12)
+    assert len(steps) < 900
 
 
 def test_chains_and_constants() -> None:

@@ -190,7 +190,10 @@ class _Signature:
                 continue
             known = self.respelled(name, taken)
             if known is None and not args and (name in FIRST or name == self.first):
-                args = (value,)
+                if self.bound or names[0] not in kwargs:
+                    args = (value,)
+                else:  # of what begins with a condition
+                    out[names[1]] = value
             elif known is not None:
                 out[known] = value
                 taken.append(known)

@@ -113,7 +113,7 @@ SELF = ("input", "tensor", "tensors", "a")
 """What other libraries call the tensor that a method is of."""
 FIRST = frozenset(
     """
-    A a a1 ar ar1 arr array arrays ary condlist element f filt m multi_index prototype sample tup v val x z
+    A a a1 ar ar1 arr array arrays ary condlist element f filt indices m multi_index prototype sample tup v val x z
     """.split()
 )
 """What they call it elsewhere, or the first argument of a function, where that name is none of its others'."""

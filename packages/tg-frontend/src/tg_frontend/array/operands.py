@@ -18,6 +18,7 @@ from .shapes import broadcast_shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 
@@ -149,6 +150,26 @@ def as_tensor(x: B, other: Any, what: str) -> B:
                 check_range(value, x.dtype, what)
         return type(x)(other, device=x.device)
     raise TypeError(f"{what}: a tensor of {x.dtype.name} and a {type(other).__name__}")
+
+
+def beside(kind: type[B], data: Any, others: Iterable[Any]) -> B:
+    """A tensor of data, on the device of the first tensor among others that it meets.
+
+    Numbers in a list, whose dtype is open, have the digits of the widest tensor among these.
+
+    Args:
+      kind: the class of tensors.
+      data: a list, a number or an array.
+      others: what it meets: tensors, and anything else, which is passed over.
+    """
+    tensors = [one for one in others if isinstance(one, Base)]
+    device = tensors[0].device if tensors else None
+    made = kind(data, device=device)
+    if made.dtype.kind not in ("float", "complex") or coerce.is_arraylike(data):
+        return made
+    wide = any(one.dtype in (dtypes.float64, dtypes.complex128) for one in tensors)
+    widest = dtypes.float64 if made.dtype.kind == "float" else dtypes.complex128
+    return kind(data, device=device, dtype=widest) if wide and made.dtype is not widest else made
 
 
 def pair(x: B, other: Any, what: str, reverse: bool = False) -> tuple[B, B]:

@@ -17,7 +17,7 @@ from ..host.transfer import number_of
 from .base import Base
 from .lending import wants_gradient
 from .numpy_calls import check_flow, check_written, has_no_tensor, on_host, tensors_of
-from .operands import check_range, weak_dtype
+from .operands import beside, check_range, weak_dtype
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _beside(first: Base, x: Any, what: str) -> Any:
     """An input that is no tensor: a Python number, which numpy's float64 and complex128 are, too; else a tensor."""
     if isinstance(x, (bool, int, float, complex)) or what in _COMPARISONS:  # which are exact beside Python's numbers
         x = number_of(x)
-    return x if isinstance(x, (bool, int, float, complex)) else type(first)(x, device=first.device)
+    return x if isinstance(x, (bool, int, float, complex)) else beside(type(first), x, (first,))
 
 
 def _check_range(inputs: tuple[Any, ...], found: Any, what: str) -> None:

@@ -12,6 +12,7 @@ import sys
 from .. import fft, linalg
 from ..array.lending import wants_gradient
 from ..array.numpy_calls import check_flow, has_no_tensor, tensors_of
+from ..array.operands import beside
 from ..host import transfer
 from ..tensor import Tensor
 
@@ -33,7 +34,7 @@ _OTHERS = {"amax": "max", "amin": "min", "concatenate": "concat"}
 _METHODS = {
     "isin": 4, "rot90": 3, "diagonal": 4, "swapaxes": 3, "isclose": 5, "allclose": 5,
     **dict.fromkeys(
-        "nansum nanmean kron inner cross diag hsplit vsplit dsplit dot vdot bincount trapezoid squeeze".split(), 2
+        "nanmean kron inner cross diag hsplit vsplit dsplit dot vdot bincount trapezoid squeeze".split(), 2
     ),
     **dict.fromkeys(
         "nan_to_num trace fliplr flipud ravel unique corrcoef "
@@ -49,7 +50,7 @@ _FFT = (
 ).split()
 _IGNORED: dict[str, tuple[Any, ...]] = {
     "kind": (None, "stable"), "order": (None, "C", "K", "A"), "like": (None,), "subok": (True, False),
-    "optimize": (True, False, "greedy", "optimal"),
+    "optimize": (True, False, "greedy", "optimal"), "overwrite_input": (True, False),
 }  # fmt: skip
 """Arguments of numpy with those of their values that say here what is so anyway."""
 
@@ -138,9 +139,19 @@ def _deviation(name: str) -> Callable[..., Any]:
 
 def _running(name: str) -> Callable[..., Any]:
     def call(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
-        return getattr(a.flatten() if axis is None else a, name)(0 if axis is None else axis, dtype)
+        kind = _sum_dtype(a, dtype)
+        return getattr(a.flatten() if axis is None else a, name)(0 if axis is None else axis, kind)
 
     return call
+
+
+def _nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
+    return a.nansum(axis, keepdims, dtype=_sum_dtype(a, dtype))
+
+
+def _sum_dtype(a: Any, dtype: Any) -> Any:
+    """The dtype of sums and products: where none is given, of unsigned integers uint64, as numpy has it."""
+    return "uint64" if dtype is None and a.dtype.kind == "uint" else dtype
 
 
 def _like(name: str) -> Callable[..., Any]:
@@ -214,8 +225,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, **edges: Any) -> Any:
 
 
 def _outer(a: Any, b: Any) -> Any:
-    device = next(x.device for x in (a, b) if isinstance(x, Tensor))
-    first, second = ((x if isinstance(x, Tensor) else Tensor(x, device=device)).flatten() for x in (a, b))
+    first, second = ((x if isinstance(x, Tensor) else beside(Tensor, x, (a, b))).flatten() for x in (a, b))
     return first.outer(second)
 
 
@@ -244,7 +254,7 @@ def _handlers() -> dict[str, Callable[..., Any]]:
     own |= {
         "where": _where, "clip": _clip, "round": _around, "around": _around, "take": _take, "transpose": _transpose,
         "linalg.norm": _norm, "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "real": lambda a: a.real,
-        "imag": _imag, "average": _average, "median": _median, "diff": _diff, "outer": _outer,
+        "imag": _imag, "nansum": _nansum, "average": _average, "median": _median, "diff": _diff, "outer": _outer,
     }  # fmt: skip
     found |= {f"numpy.{name}": _bound(function) for name, function in own.items()}
     return found | {"numpy.einsum": Tensor.einsum}

@@ -8,7 +8,7 @@ from tg_dtype import dtypes, part_dtype
 
 from ..array.array import Array
 from ..array.shapes import args_to_tuple
-from ..host.coerce import to_dtype
+from ..host.coerce import is_arraylike, to_dtype
 from ..host.transfer import is_array
 from ..ops.creation import device_or_dtype, dtype_behind
 from ..ops.new import are_sizes
@@ -154,6 +154,8 @@ def new_tensor(x: Any, data: Any, device: Any = None, dtype: Any = None, require
     kind = x.dtype if dtype is None else to_dtype(dtype)
     if kind.kind != "complex" and is_complex(made) and not isinstance(data, Array) and not is_array(data):
         raise TypeError(f"new_tensor: complex numbers into a tensor of {kind.name}; cast a tensor of them")
+    if kind.kind in ("float", "complex") and not isinstance(data, Array) and not is_arraylike(data):
+        made = plain_class(x)(data, dtype=kind)  # whose digits the default dtype may not have
     made = made.to(device or x.device).cast(kind)
     return _leaf(made, requires_grad)
 

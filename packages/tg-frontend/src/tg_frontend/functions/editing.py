@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ..array.axes import axes_of
+from ..array.operands import beside
 from ..array.writing import fitting
 from ..tensor import Tensor
 
@@ -26,7 +27,7 @@ def _along(x: Tensor, axis: int | None, what: str) -> tuple[Tensor, int, int]:
 
 
 def _value(values: Any, x: Tensor) -> Tensor:
-    return values if isinstance(values, Tensor) else Tensor(values, device=x.device)
+    return values if isinstance(values, Tensor) else beside(Tensor, values, (x,))
 
 
 def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
@@ -46,7 +47,7 @@ def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
       >>> append(Tensor([1.0, 2.0]), [[3.0], [4.0]])
       Tensor([1., 2., 3., 4.])
     """
-    first = x if isinstance(x, Tensor) else Tensor(x)
+    first = x if isinstance(x, Tensor) else beside(Tensor, x, (values,))
     second = _value(values, first)
     if axis is None:
         first, second = first.flatten(), second.flatten()

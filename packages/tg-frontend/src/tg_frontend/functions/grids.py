@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..array.numpy_calls import tensors_of
+from ..array.operands import beside
 from ..host.coerce import is_arraylike
 from ..plain_numbers import without_numpy
 from ..tensor import Tensor
@@ -158,7 +160,7 @@ def block(arrays: Any) -> Tensor:
               [4, 5, 6]])
     """
     depth, most = _depth(arrays)
-    return _joined(arrays, depth, max(depth, most))
+    return _joined(arrays, depth, max(depth, most), list(tensors_of(arrays)))
 
 
 def _depth(given: Any) -> tuple[int, int]:
@@ -173,9 +175,9 @@ def _depth(given: Any) -> tuple[int, int]:
     return found[0][0] + 1, max(most for _, most in found)
 
 
-def _joined(given: Any, depth: int, axes: int) -> Tensor:
+def _joined(given: Any, depth: int, axes: int, tensors: list[Tensor]) -> Tensor:
     if not isinstance(given, list):
-        part = given if isinstance(given, Tensor) else Tensor(given)
+        part = given if isinstance(given, Tensor) else beside(Tensor, given, tensors)
         return part.reshape((1,) * (axes - part.ndim) + part.shape)
-    parts = [_joined(part, depth - 1, axes) for part in given]
+    parts = [_joined(part, depth - 1, axes, tensors) for part in given]
     return parts[0].cat(*parts[1:], dim=-depth)

@@ -14,9 +14,10 @@ from functools import cache, update_wrapper
 from tg_dtype import DType, dtypes
 
 from .. import array_api, functions, linalg
-from ..array.operands import as_tensor, weak_dtype
+from ..array.operands import as_tensor, beside, weak_dtype
 from ..host import transfer
 from ..host.coerce import is_arraylike
+from ..keywords import checked
 from ..nn import functional
 from ..ops.absent import INSTEAD as OF_TENSORS
 from ..signal import windows
@@ -26,7 +27,7 @@ from .grids import INDEXED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
 _DTYPES = {
@@ -109,9 +110,9 @@ def _of_property(name: str) -> Callable[..., Any]:
     def function(input: Any) -> Any:
         return getattr(input if isinstance(input, Tensor) else Tensor(input), name)
 
-    function.__name__ = function.__qualname__ = name
+    function.__name__ = name
     function.__doc__ = f"The attribute ``{name}`` of a tensor."
-    return function
+    return checked(function, "tinytg", False)  # type: ignore[no-any-return]
 
 
 def _beside(number: Any, others: tuple[Any, ...], name: str) -> Tensor:
@@ -121,7 +122,7 @@ def _beside(number: Any, others: tuple[Any, ...], name: str) -> Tensor:
     if other is None:
         return Tensor(number)
     if not isinstance(number, _PLAIN):
-        return as_tensor(other, number, name) if transfer.is_array(number) else Tensor(number, device=other.device)
+        return as_tensor(other, number, name) if transfer.is_array(number) else beside(Tensor, number, (other, *others))
     return Tensor(number, device=other.device, dtype=weak_dtype(other.dtype, number))
 
 
@@ -145,13 +146,13 @@ def _several(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """
     if not args:
         return args
-    first, made = args[0], _members(args[1:], _device(args))
+    first, made = args[0], _members(args[1:], args)
     rest = tuple(one if _is_number(one) else part for one, part in zip(args[1:], made, strict=True))
     if isinstance(first, (list, tuple)) and first and all(map(_is_number, first)):
         each = name in _STACKED and not (rest and isinstance(rest[0], Tensor))
-        first = [Tensor(part) for part in first] if each else Tensor(list(first), device=_device(rest))
+        first = [Tensor(part) for part in first] if each else beside(Tensor, list(first), rest)
     elif _is_array(first) and not isinstance(first, (list, tuple)):
-        first = Tensor(first, device=_device(rest))
+        first = beside(Tensor, first, rest)
     else:
         first = _members(first)
     if name in _STACKED and isinstance(first, Tensor) and first.ndim and all(map(_is_number, rest)):
@@ -171,12 +172,12 @@ def _is_data(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(_is_number(part) or _is_data(part) for part in value)
 
 
-def _members(value: Any, device: str | None = None) -> Any:
+def _members(value: Any, others: tuple[Any, ...] = ()) -> Any:
     """A list of tensors, of which some may be lists of numbers."""
     if not isinstance(value, (list, tuple)):
         return value
-    device = device or _device(value)
-    return type(value)([Tensor(part, device=device) if _is_array(part) else part for part in value])
+    met = (*others, *value)
+    return type(value)([beside(Tensor, part, met) if _is_array(part) else part for part in value])
 
 
 def _is_list_of_tensors(value: Any) -> bool:
@@ -191,12 +192,6 @@ def _is_list_of_tensors(value: Any) -> bool:
 def _is_array(value: Any) -> bool:
     """Whether a value is a list of numbers, or an array of another library."""
     return _is_data(value) or (is_arraylike(value) and not isinstance(value, Tensor))
-
-
-def _device(values: Iterable[Any]) -> str | None:
-    """Where the first tensor among some arguments is; None if there is none."""
-    several = (part for one in values for part in (one if isinstance(one, (list, tuple)) else (one,)))
-    return next((one.device for one in several if isinstance(one, Tensor)), None)
 
 
 def _places(function: Callable[..., Any]) -> tuple[int, ...]:
@@ -231,15 +226,16 @@ def _converter(function: Callable[..., Any], numbers: bool) -> Callable[[Any, An
 
     def convert(args: Any, kwargs: Any) -> tuple[Any, Any]:
         others = (*args, *kwargs.values())
-        device = _device(others)
 
         def tensor(name: str, value: Any) -> Any:
             if name in tensors and _is_list_of_tensors(value):
-                return Tensor.stack(*(one if isinstance(one, Tensor) else Tensor(one, device=device) for one in value))
+                met = (*others, *value)
+                parts = [one if isinstance(one, Tensor) else beside(Tensor, one, met) for one in value]
+                return Tensor.stack(*parts) if len({one.shape for one in parts}) == 1 else parts
             if _is_number(value) and name in (alone if isinstance(value, _PLAIN) else tensors):
                 return _beside(value, others, function.__name__)
             made = name in tensors and not isinstance(value, _PLAIN) and _is_array(value)
-            return Tensor(value, device=device) if made else value
+            return beside(Tensor, value, others) if made else value
 
         count = min(len(args), len(names))
         given = (*map(tensor, names[:count], args[:count]), *args[count:])

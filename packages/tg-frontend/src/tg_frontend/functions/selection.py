@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ..array.operands import beside
 from ..array.writing import fitting
 from ..host.coerce import is_arraylike
 from ..host.transfer import is_array
@@ -73,7 +74,8 @@ def select(input: Any, dim: Any, index: Any = 0) -> Tensor:
     if len(input) != len(dim) or not len(input):
         raise ValueError(f"select: {len(input)} conditions for {len(dim)} values")
     device = next((one.device for one in (*input, *dim, index) if isinstance(one, Tensor)), None)
-    out, *values = (Tensor(one, device=device) if _is_list_or_array(one) else one for one in (index, *dim))
+    others = (index, *dim)
+    out, *values = (beside(Tensor, one, others) if _is_list_or_array(one) else one for one in others)
     for condition, value in zip(reversed(list(input)), reversed(values), strict=True):
         held = condition if isinstance(condition, Tensor) else Tensor(condition, device=device)
         if held.dtype.kind != "bool":
@@ -106,7 +108,7 @@ def choose(x: Tensor, choices: Any, mode: str = "raise") -> Tensor:
         raise TypeError(f"choose: integers number the choices, got a tensor of {x.dtype.name}")
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose: there are 'raise', 'wrap' and 'clip', got {mode!r}")
-    parts = [part if isinstance(part, Tensor) else Tensor(part, device=x.device) for part in choices]
+    parts = [part if isinstance(part, Tensor) else beside(Tensor, part, (x, *choices)) for part in choices]
     if not parts:
         raise ValueError("choose: there are no choices")
     if mode == "raise" and x.numel() and not ((x >= 0) & (x < len(parts))).all().item():
@@ -247,7 +249,7 @@ def digitize(x: Tensor, bins: Any, right: bool = False) -> Tensor:
       >>> digitize(Tensor([0.5, 1.0, 7.0]), [1.0, 2.0, 4.0])
       Tensor([0, 1, 3])
     """
-    edges = bins if isinstance(bins, Tensor) else Tensor(bins, device=x.device)
+    edges = bins if isinstance(bins, Tensor) else beside(Tensor, bins, (x,))
     values = edges.tolist()
     pairs = list(pairwise(values)) if edges.ndim == 1 else [(1, 0), (0, 1)]
     if all(a <= b for a, b in pairs):

@@ -7,6 +7,7 @@ import math
 from tg_dtype import dtypes
 
 from ..array.casts import floating, wide
+from ..array.operands import beside
 from ..array.writing import fitting
 from ..tensor import Tensor
 
@@ -126,10 +127,9 @@ def interp(
       >>> interp(Tensor([0.5, 2.5, 9.0]), Tensor([0.0, 1.0, 3.0]), Tensor([0.0, 10.0, 20.0]))
       Tensor([ 5. , 17.5, 20. ])
     """
-    known = next((one for one in (x, fp, xp) if isinstance(one, Tensor)), None)
-    device = None if known is None else known.device
-    where, places, values = (
-        floating(one if isinstance(one, Tensor) else Tensor(one, device=device)) for one in (x, xp, fp)
+    given = (x, fp, xp)
+    where, values, places = (
+        floating(one if isinstance(one, Tensor) else beside(Tensor, one, given)) for one in given
     )
     if places.ndim != 1 or places.shape != values.shape or not places.shape[0]:
         raise ValueError(f"interp: places of shape {places.shape} and values of shape {values.shape}")

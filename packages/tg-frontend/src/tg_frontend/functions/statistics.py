@@ -9,6 +9,7 @@ from tg_dtype import dtypes, sum_dtype
 from ..array.axes import axes_of, kept
 from ..array.casts import wide
 from ..array.counted import mask_of
+from ..array.operands import beside
 from ..array.reduction import count_along
 from ..tensor import Tensor
 
@@ -109,7 +110,7 @@ def average(
     if weights is None:
         mean = x.mean(axis, keepdim)
         return (mean, x.ones_like().cast(mean.dtype).sum(axis, keepdim)) if returned else mean
-    each = weights if isinstance(weights, Tensor) else Tensor(weights, device=x.device)
+    each = weights if isinstance(weights, Tensor) else beside(Tensor, weights, (x,))
     if each.shape != x.shape:
         order = [x._axis(one, "average") for one in (axis if isinstance(axis, (tuple, list)) else (axis or 0,))]
         if axis is None or each.shape != tuple(x.shape[one] for one in order):

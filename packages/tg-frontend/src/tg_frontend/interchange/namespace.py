@@ -69,7 +69,8 @@ def __array_function__(x: A, func: Any, types: Any, args: Any, kwargs: dict[str,
       RuntimeError: if a tensor requires a gradient, which such a function would lose.
       OverflowError: if a number, or one in a list, is to be written that the dtype has not; arrays are cast, and wrap.
       TypeError: if a function would write into a tensor that is neither ``out`` nor the first argument of ``np.put``,
-        ``np.place``, ``np.putmask``, ``np.put_along_axis``, ``np.copyto`` or ``np.fill_diagonal``.
+        ``np.place``, ``np.putmask``, ``np.put_along_axis``, ``np.copyto`` or ``np.fill_diagonal``, or that of
+        ``np.nan_to_num(…, copy=False)``.
     """
     for handler in HANDLERS:
         found = handler(f"{func.__module__}.{func.__name__}", args, kwargs)
@@ -81,4 +82,7 @@ def __array_function__(x: A, func: Any, types: Any, args: Any, kwargs: dict[str,
         check_written(func.__name__, written, args[place] if place < len(args) else kwargs.get(name))
     else:
         written = _given_out(func, args, kwargs)
+        if func.__name__ == "nan_to_num" and not (args[1] if len(args) > 1 else kwargs.get("copy", True)):
+            written = args[0] if args else kwargs["x"]
+        kwargs = {key: value for key, value in kwargs.items() if key != "overwrite_input"}  # which allows, no more
     return on_host(func.__name__, func, args, kwargs, written, x)

@@ -55,7 +55,7 @@ def lobpcg(
       iK: shape (…, m, m): about the inverse of A, by which residuals are multiplied.
       niter: how many steps at most; 1000 if None or negative. Inside of a TinyJit just so many are made.
       tol: a pair is accurate when its residual is less than this part of the matrix and the vector; the square root of
-        the distance from 1 to the next number if None.
+        the distance from 1 to the next number if None. What rounding leaves is the least that is asked for.
       largest: whether the greatest are wanted; they are if None.
       method: ``"ortho"`` or ``"basic"``, which are the same here.
 
@@ -103,7 +103,7 @@ def lobpcg(
     else:
         start = Tensor.randn(*A._ints()[:-1], block, dtype=A.dtype, device=A.device) if X is None else X
         start = start.expand(*A.shape[:-2], m, block)
-        accuracy = _accuracy(A) if tol is None else tol
+        accuracy = _accuracy(A) if tol is None else max(_rounding(A), tol)
         values, vectors = _iterated(inner, factor, iK, start, steps, accuracy, greatest)
         values, vectors = values[..., :count], vectors[..., :count]
     if factor is not None:
@@ -112,8 +112,16 @@ def lobpcg(
 
 
 def _accuracy(a: Tensor) -> float:
-    bits = 23 if a.dtype.itemsize == 4 else 52
-    return float(2.0 ** (-bits / 2))
+    return float(2.0 ** (-_bits(a) / 2))
+
+
+def _rounding(a: Tensor) -> float:
+    """What rounding leaves of a residual, as :func:`_iterated` measures it: sums of so many terms are no more exact."""
+    return float(4 * a._ints()[-1] ** 0.5 * 2.0 ** -_bits(a))
+
+
+def _bits(a: Tensor) -> int:
+    return 23 if a.dtype.itemsize == 4 else 52
 
 
 def _between(a: Tensor, factor: Tensor) -> Tensor:

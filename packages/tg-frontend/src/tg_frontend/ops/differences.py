@@ -9,7 +9,7 @@ from ..array.casts import floating, wide
 from ..array.computing import copied
 from ..array.joining import cat
 from ..array.movement import stretch
-from ..array.operands import NUMBERS, as_tensor, common_dtype, weak_dtype
+from ..array.operands import NUMBERS, as_tensor, beside, common_dtype, weak_dtype
 from .creation import full_like
 from .indexing import __getitem__ as at_index
 from .scan import cumsum
@@ -60,7 +60,7 @@ def _edge(x: A, part: Any, shape: tuple[Any, ...]) -> A:
     if isinstance(part, NUMBERS):
         number: Any = part
         return full_like(x, number, dtype=weak_dtype(x.dtype, number), shape=shape)
-    made: A = type(x)(part, device=x.device) if isinstance(part, list) else as_tensor(x, part, "diff")
+    made: A = beside(type(x), part, (x,)) if isinstance(part, list) else as_tensor(x, part, "diff")
     return made if made.ndim else stretch(made, shape)
 
 

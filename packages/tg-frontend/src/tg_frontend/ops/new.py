@@ -8,6 +8,7 @@ from tg_shape import Expr
 from ..array.array import A, Array
 from ..array.base import DTypeLike
 from ..array.writing import fitting
+from ..host.coerce import is_arraylike
 from ..host.transfer import is_array
 from .creation import empty, full, ones, placed_like, zeros
 
@@ -88,6 +89,8 @@ def new_tensor(
         made = type(x)(data, name, kind if _is_wide(data) else None)
         if made.dtype.kind == "complex" != kind.kind and not is_array(data):
             raise TypeError(f"new_tensor: complex numbers into a tensor of {kind.name}; cast a tensor of them")
+        if made.dtype is not kind and kind.kind == "float" and not is_arraylike(data):
+            made = type(x)(data, name, kind)  # whose digits the default dtype may not have
     made = made.cast(kind)
     return made if requires_grad is None else made.requires_grad_(requires_grad)  # type: ignore[no-any-return]
 

@@ -16,6 +16,7 @@ from ..array.array import A, Array
 from ..array.axes import axes_of, check_nonempty
 from ..array.casts import floating
 from ..array.ingest import sure_of
+from ..array.operands import beside
 from .creation import full, zeros_like
 from .found import Found
 from .gather_scatter import gather
@@ -268,7 +269,7 @@ def _weighted(x: A, q: Any, axis: int | None, keepdim: bool, method: str, given:
     if method != "inverted_cdf":
         raise ValueError(f"{what}: weights are known to the method 'inverted_cdf', not to {method!r}")
     floats, place = floating(x), None if axis is None else x._axis(axis, what)
-    weights: Any = given if isinstance(given, Array) else type(x)(given, device=x.device)
+    weights: Any = given if isinstance(given, Array) else beside(type(x), given, (x,))
     if weights.shape != x.shape:
         if place is None or weights.shape != (x.shape[place],):
             raise ValueError(f"{what}: weights of shape {weights.shape} for elements of shape {x.shape}, axis {axis}")
@@ -315,7 +316,7 @@ def _along_several(x: A, q: Any, axes: Any, keepdim: bool, method: str, weights:
     if weights is None:
         out = _quantile(rows, q, rows.ndim - 1, False, method, skip)
     else:
-        heavy: Any = weights if isinstance(weights, Array) else type(x)(weights, device=x.device)
+        heavy: Any = weights if isinstance(weights, Array) else beside(type(x), weights, (x,))
         if heavy.shape != whole:
             raise ValueError(f"{what}: weights of shape {heavy.shape} for elements of shape {whole}, axes {axes}")
         heavy = heavy.reshape(x.shape)

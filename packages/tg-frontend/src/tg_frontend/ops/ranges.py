@@ -160,7 +160,7 @@ def _between(
     name = placed(device) if device is not None else given.device
     wide = sum_acc_dtype(kind) if kind.kind == "float" else dtypes.float64
     low, high = (
-        (bound.detach().to(name) if isinstance(bound, Array) else cls(bound, device=name)).cast(wide)
+        (bound.detach().to(name) if isinstance(bound, Array) else cls(bound, device=name, dtype=wide)).cast(wide)
         for bound in (start, stop)
     )
     step = (high - low) / max(steps - 1, 1)

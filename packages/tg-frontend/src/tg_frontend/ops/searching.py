@@ -6,8 +6,7 @@ from tg_dtype import dtypes, least_upper_dtype
 
 from ..array.array import A, Array
 from ..array.axes import iota
-from ..array.ingest import placed
-from ..array.operands import weak_dtype
+from ..array.operands import beside, weak_dtype
 from ..array.positions import counting_dtype
 from .creation import full
 from .gather_scatter import gather
@@ -60,12 +59,12 @@ def _operand(x: A, other: Any, what: str) -> A:
             raise ValueError(f"{what}: operands on {x.device} and {other.device}; use .to()")
         return x._wrap(other.lazydata)
     if isinstance(other, (bool, int, float)):
-        number, kind = full(type(x), (), other, x.device), weak_dtype(x.dtype, other)
+        kind = weak_dtype(x.dtype, other)
         beyond = kind.kind in ("int", "uint") and not dtypes.min(kind) <= other <= dtypes.max(kind)
-        return number if beyond else number.cast(kind)
+        return full(type(x), (), other, x.device, None if beyond else kind)
     if other is None:
         raise TypeError(f"{what}: numbers or a tensor are wanted, got None")
-    return type(x)(other, device=placed(x.device))
+    return beside(type(x), other, (x,))
 
 
 def searchsorted(x: A, values: Any, right: bool = False, side: Literal["left", "right"] | None = None,
