@@ -12,6 +12,8 @@ import pytest
 from tg_dtype import DType, dtypes
 from tg_lazy import LazyBuffer, Ops, ScheduleItem, Storage, schedule
 from tg_lazy.cost import LIMITS, Limits
+from tg_lazy.subgraph.factor_layout import lay_out_factors
+from tg_lazy.subgraph.graph import Graph
 
 EAGER = Limits(factor_bytes=1, balance=0.0)
 """Whatever may be copied is copied."""
@@ -103,6 +105,44 @@ def test_products_share_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     x = turned(memory((67, 23)))
     items = schedule([product(x, memory((67, n))) for n in (29, 31, 37)])[0]
     assert copies(items) == [(23, 67)]
+
+
+def test_factors_along_which_vectors_lie_with_those_of_the_other_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each result of ``hbn,hn->bn`` has its own n of both: vectors would gather what a copy puts apart."""
+    monkeypatch.setitem(LIMITS, "CPU", EAGER)
+    b, h, n = 31, 67, 17
+    left = memory((h, b, n)).permute((1, 0, 2))
+
+    def right(m: int) -> LazyBuffer:
+        return memory((h, m, n)).permute((1, 0, 2)).reshape((1, m, h, n)).expand((b, m, h, n))
+
+    batches = left.reshape((b, 1, h, n)).expand((b, 5, h, n)).alu(Ops.MUL, right(5)).reduce(Ops.ADD, (2,))
+    assert copies(schedule([batches])[0]) == [(5, n, h)]
+    assert not copies(schedule([left.alu(Ops.MUL, right(1).reshape((b, h, n))).reduce(Ops.ADD, (1,))])[0])
+
+
+def test_factors_without_terms_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LIMITS, "CPU", EAGER)
+    m, n, k = 31, 29, 67
+    left = memory((m,)).reshape((m, 1, 1)).expand((m, n, k))
+    right = turned(memory((k, n))).reshape((1, n, k)).expand((m, n, k))
+    assert not copies(schedule([left.alu(Ops.MUL, right).reduce(Ops.ADD, (2,))])[0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_copies_come_before_all_that_read_them(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Of products that share a copy, one may be read by others before it is summed along its terms."""
+    pick = random.Random(seed)
+    monkeypatch.setitem(LIMITS, "CPU", EAGER)
+    x, k = memory((67, 11)), 67
+    totals = [product(turned(x), memory((k, n))) for n in (13, 17, 19)]
+    outputs = [*totals, *(total.srcs[0].reduce(Ops.MAX, (2,)) for total in totals)]
+    graph = Graph()
+    graph.reach(pick.sample(outputs, len(outputs)), "output")
+    nodes = lay_out_factors(graph.nodes)
+    assert [node.index for node in nodes] == [*range(len(nodes))]
+    assert all(source.index < node.index for node in nodes for source, _ in node.srcs)
+    assert sum("factor" in node.reason for node in nodes) == 1
 
 
 @pytest.mark.drawn(12)

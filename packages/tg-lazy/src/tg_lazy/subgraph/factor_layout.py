@@ -33,33 +33,36 @@ def lay_out_factors(nodes: list[Node]) -> list[Node]:
     Returns:
       All nodes, the copies before what uses them, numbered anew.
     """
-    before: dict[Node, list[Node]] = {}
-    copies: dict[Edge, Node] = {}
+    wanted: dict[Node, tuple[int, Walked]] = {}
     for node in nodes:
         found = _factor(node) if node.op is Ops.REDUCE else None
-        if found is None:
-            continue
-        product, number, axes = node.srcs[0][0], *found
-        source, st = product.srcs[number]
-        assert st is not None
-        order = [*axes.rest, *axes.results, *axes.terms]
-        seen = axes.once(st).permute(tuple(order))
-        copy = copies.get((source, seen))
-        if copy is None:
-            edges = ((source, seen),)
-            copy = Node(Ops.CONTIGUOUS, source.device, source.dtype, seen.shape, edges, None, product.origin)
-            copy.reason = "a factor of a product, copied with the terms of each result side by side"
-            copies[source, seen] = copy
-            before.setdefault(product, []).append(copy)
-        back = tuple(order.index(axis) for axis in range(len(order)))
-        edge = copy, contiguous(copy.shape).permute(back).expand(product.shape)
-        product.srcs = (*product.srcs[:number], edge, *product.srcs[number + 1 :])
-    if not before:
+        if found is not None:
+            wanted.setdefault(node.srcs[0][0], found)
+    if not wanted:
         return nodes
-    found_nodes = [each for node in nodes for each in (*before.get(node, ()), node)]
-    for index, node in enumerate(found_nodes):
+    copies: dict[Edge, Node] = {}
+    laid_out: list[Node] = []
+    for node in nodes:
+        if node in wanted:
+            number, axes = wanted[node]
+            source, st = node.srcs[number]
+            assert st is not None
+            order = [*axes.rest, *axes.results, *axes.terms]
+            seen = axes.once(st).permute(tuple(order))
+            copy = copies.get((source, seen))
+            if copy is None:
+                edges = ((source, seen),)
+                copy = Node(Ops.CONTIGUOUS, source.device, source.dtype, seen.shape, edges, None, node.origin)
+                copy.reason = "a factor of a product, copied with the terms of each result side by side"
+                copies[source, seen] = copy
+                laid_out.append(copy)
+            back = tuple(order.index(axis) for axis in range(len(order)))
+            edge = copy, contiguous(copy.shape).permute(back).expand(node.shape)
+            node.srcs = (*node.srcs[:number], edge, *node.srcs[number + 1 :])
+        laid_out.append(node)
+    for index, node in enumerate(laid_out):
         node.index = index
-    return found_nodes
+    return laid_out
 
 
 def _factor(node: Node) -> tuple[int, Walked] | None:
@@ -77,6 +80,8 @@ def _factor(node: Node) -> tuple[int, Walked] | None:
         return None
     number = sizes.index(min(sizes))
     axes = factors[number]
+    if not axes.terms or common.issuperset(axes.results):  # vectors lie along its results as along the other's
+        return None
     elements = prod(product.shape[a] for a in (*axes.results, *axes.terms))
     saved = 2 * axes.reads * elements * SAVED
     moved = 2 * elements * product.dtype.itemsize + limits.launch_bytes
