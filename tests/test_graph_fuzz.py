@@ -53,7 +53,7 @@ def test_gradients_that_are_not_all_of_what_views_give_are_found(monkeypatch: py
 
 
 def test_copies_do_not_go_around_the_first_hook_of_what_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = ["a0 = leaf(0)", "a1 = leaf(1)", "v0 = a0 * 1.5", "v1 = a1 * 2.0", "v0.copy_(v1)",
+    lines = ["b0 = plain(0)", "a1 = leaf(1)", "v0 = b0 * 1.5", "v1 = a1 * 2.0", "v0.copy_(v1)",
              "h0 = hook(3.0); r0 = v1.register_hook(h0)"]  # fmt: skip
     with Context(DEV="NUMPY"):
         monkeypatch.setattr(hooks.Registered, "any", False)

@@ -239,10 +239,14 @@ def test_bags(mode: str, padding: int | None) -> None:
     want = [bag(part) for part in np.split(numbers, offsets[1:])]
     weight = Tensor(table)
     same(F.embedding_bag(Tensor(numbers), weight, Tensor(offsets), mode=mode, padding_idx=padding), want)
-    got = F.embedding_bag(
-        Tensor(numbers), weight, Tensor([*offsets, 11]), mode=mode, padding_idx=padding, include_last_offset=True
-    )
-    same(got, want)
+    for last in (11, 10, 9):  # the last bag goes to the end nevertheless, as in PyTorch
+        ends = Tensor([*offsets, last])
+        got = F.embedding_bag(Tensor(numbers), weight, ends, mode=mode, padding_idx=padding, include_last_offset=True)
+        same(got, want)
+    none = F.embedding_bag(Tensor(numbers), weight, Tensor([0]), mode=mode, include_last_offset=True)
+    assert none.shape == (0, 3)
+    with pytest.raises(ValueError, match="no offset"):
+        F.embedding_bag(Tensor(numbers), weight, Tensor([], dtype="int32"), mode=mode, include_last_offset=True)
     square = RNG.integers(0, 5, (4, 3))
     same(F.embedding_bag(Tensor(square), weight, mode=mode, padding_idx=padding), [bag(part) for part in square])
     _slopes(lambda w: F.embedding_bag(Tensor(square), w, mode=mode, padding_idx=padding), table)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tg_frontend import Tensor
+from tg_frontend.autograd.hooks import Registered
 from tg_frontend.keywords import other_names
 
 RNG = np.random.default_rng(7)
@@ -141,3 +143,22 @@ def test_copy_detach_fill_diagonal() -> None:
             assert Tensor.ones(*shape).fill_diagonal_(7, wrap).tolist() == want.tolist()
     with pytest.raises(ValueError, match="fill_diagonal_: shape"):
         Tensor.ones(3).fill_diagonal_(1)
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("shape", [(), (1,), (3, 5)])
+def test_what_is_overwritten_has_a_gradient_of_zeros(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], hooked: bool
+) -> None:
+    """Not None, by which optimisers leave out what they would shrink: whatever writes, and whatever has a hook."""
+    monkeypatch.setattr(Registered, "any", hooked)
+    ways: list[Callable[[Tensor, Tensor], Any]] = [
+        lambda x, y: x.copy_(y * 2), lambda x, y: x.copy_(y), lambda x, y: x.copy_(y.sum()), lambda x, _: x.copy_(1.5),
+        lambda x, y: x.__setitem__(..., y * 2), lambda x, _: x.zero_(), lambda x, y: x.reshape(-1).copy_(y.reshape(-1)),
+    ]  # fmt: skip
+    for write in ways:
+        old, new = (Tensor.ones(*shape, requires_grad=True) for _ in range(2))
+        x = old * 3
+        write(x, new)
+        (x * new).sum().backward()
+        assert old.grad is not None and not old.grad.numpy().any()

@@ -61,6 +61,22 @@ def test_normalisations_in_the_layer_before(axes: int, bias: bool, affine: bool)
         nn.utils.fuse_conv_bn_eval(layer.eval(), nn.BatchNorm1d(6, track_running_stats=False).eval())
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_what_does_not_learn_before_a_normalisation_does_not_learn_with_it(bias: bool) -> None:
+    norm = _seen(N.BatchNorm1d(6)).eval()
+    for layer, fuse in ((nn.Conv1d(4, 6, 3, bias=bias), nn.utils.fuse_conv_bn_eval),
+                        (nn.ConvTranspose1d(4, 6, 3, bias=bias), nn.utils.fuse_conv_bn_eval),
+                        (nn.Linear(5, 6, bias), nn.utils.fuse_linear_bn_eval)):  # fmt: skip
+        model: Any = layer.eval()
+        merge: Any = fuse
+        if bias:
+            model.bias.requires_grad = False
+            fused = merge(model, norm)
+            assert (fused.weight.requires_grad, fused.bias.requires_grad) == (True, False)
+        fused = merge(model.requires_grad_(False), norm)
+        assert (fused.weight.requires_grad, fused.bias.requires_grad) == (False, False)
+
+
 def test_models_with_other_tensors() -> None:
     model = nn.Sequential(nn.Linear(3, 5), nn.ModuleList([nn.Linear(5, 2)])[0])
     x = Tensor(draw(7, 3))

@@ -1,6 +1,7 @@
 """Parameters and files of them; see :mod:`tg_frontend.nn.state`."""
 
 from tg_frontend.nn.state import (
+    StateError,
     get_parameters,
     get_state_dict,
     gguf_load,
@@ -14,6 +15,6 @@ from tg_frontend.nn.state import (
 )
 
 __all__ = [
-    "get_parameters", "get_state_dict", "gguf_load", "gguf_save", "load_state_dict", "safe_load", "safe_load_metadata",
-    "safe_save", "torch_load", "torch_save",
+    "StateError", "get_parameters", "get_state_dict", "gguf_load", "gguf_save", "load_state_dict", "safe_load",
+    "safe_load_metadata", "safe_save", "torch_load", "torch_save",
 ]  # fmt: skip

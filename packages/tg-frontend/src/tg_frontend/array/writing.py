@@ -12,7 +12,7 @@ from ..autograd.differentiation import MODE
 from ..autograd.functions import UNRECORDED, Contiguous, Put, RowSparse
 from ..autograd.functions.row_sparse import stretched
 from ..autograd.functions.updating import places
-from ..autograd.hooks import Registered, leave_hooks, share_hooks
+from ..autograd.hooks import leave_hooks, share_hooks
 from ..host import transfer
 from ..keywords import ArgumentError
 from ..memory import disk
@@ -307,8 +307,7 @@ def take_over(x: B, new: B, part: ShapeTracker | None = None, *, apart: bool = F
     Args:
       new: the elements.
       part: where in memory they differ from the old ones, if not everywhere in this tensor.
-      apart: whether they may be computed without the old ones, whose gradient is zero then: hooks see that, if there
-        are any.
+      apart: whether they are computed without the old ones, whose gradient is zero then, and not None.
 
     Raises:
       RuntimeError: if this tensor is a leaf that requires a gradient, or a view of one; or a view that was made in
@@ -333,7 +332,7 @@ def take_over(x: B, new: B, part: ShapeTracker | None = None, *, apart: bool = F
         if whole is not x:
             leave_hooks(x)
         old = _as_root(x, line, whole, hooked)
-        replaces = st.contiguous and prod(st.shape) == prod(root.shape) and not (apart and Registered.any)
+        replaces = st.contiguous and prod(st.shape) == prod(root.shape) and not (apart and brings(old))
         if replaces and new._ctx is not None and brings(new):
             made = new if new.shape == root.shape else reshape(new, root.shape)
             if not made.lazydata.is_whole or made.lazydata.base is home.base:

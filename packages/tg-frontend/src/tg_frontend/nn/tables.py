@@ -20,7 +20,7 @@ class EmbeddingBag(Layer):
       max_norm: as for :class:`~tg_frontend.nn.layers.Embedding`; and so are ``norm_type``, ``scale_grad_by_freq`` and
         ``sparse``.
       mode: "mean", "sum" or "max".
-      include_last_offset: whether the last of the offsets is the end of the last bag.
+      include_last_offset: whether the last of the offsets begins no bag.
       padding_idx: a row that does not count, and is zero at first.
 
     Attributes:

@@ -98,7 +98,8 @@ def embedding_bag(
         ``sparse``.
       mode: "sum", "mean" or "max".
       per_sample_weights: what each row is multiplied with, of the shape of ``x``; for sums.
-      include_last_offset: whether the last of ``offsets`` is the end of the last bag.
+      include_last_offset: whether the last of ``offsets`` begins no bag: it is the number of rows, and the last bag
+        goes to the end whatever it says, as in PyTorch.
       padding_idx: a row that does not count.
 
     Raises:
@@ -121,6 +122,8 @@ def embedding_bag(
         raise TypeError(f"{what}: indices are integers, got a tensor of {x.dtype.name}")
     if (x.ndim == 2) != (offsets is None) or x.ndim not in (1, 2):
         raise ValueError(f"{what}: input of shape {x.shape}; offsets are for an input of one axis, which needs them")
+    if include_last_offset and offsets is not None and offsets.shape[0] == 0:
+        raise ValueError(f"{what}: include_last_offset, and no offset")
     if scale_grad_by_freq and mode == "max":
         raise ValueError(f"{what}: scale_grad_by_freq is for sums and means")
     rows = _rows(weight, x, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
@@ -133,10 +136,10 @@ def embedding_bag(
         begins = offsets[:-1] if include_last_offset else offsets
         at = Tensor.arange(x.shape[0], device=x.device)
         end = Tensor([x.shape[0]], dtype=offsets.dtype, device=offsets.device)
-        ends = offsets[1:] if include_last_offset else offsets[1:].cat(end, dim=0)
+        ends = begins[1:].cat(end, dim=0)
         inside = (at >= begins.unsqueeze(1)) & (at < ends.unsqueeze(1)) & counts
-        if mode == "sum" or mode == "mean":
-            bags = begins.shape[0]
+        bags = begins.shape[0]
+        if bags and mode in ("sum", "mean"):
             number = Tensor.arange(bags, device=x.device).unsqueeze(1)
             bag = inside.any(0).where(inside.where(number, 0).sum(0), bags)  # of each row; there are no more than these
             total = Tensor.zeros(bags, weight.shape[1], dtype=rows.dtype, device=rows.device).index_add(0, bag, rows)

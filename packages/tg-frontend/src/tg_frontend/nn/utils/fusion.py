@@ -33,7 +33,8 @@ def _fused(
             wide = each.flatten(0, 1)
         else:
             wide = weight * factor.reshape([-1 if n == axis else 1 for n in range(weight.ndim)])
-    return Parameter(wide.cast(weight.dtype)), Parameter(other.cast(weight.dtype))
+    learns = [one.requires_grad is not False for one in (weight, weight if bias is None else bias)]
+    return Parameter(wide.cast(weight.dtype), learns[0]), Parameter(other.cast(weight.dtype), learns[1])
 
 
 def fuse_conv_bn_weights(
@@ -41,6 +42,8 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None, transpose: bool = False,
 ) -> Pair:  # fmt: skip
     """The weight and the bias of a convolution that does what a normalisation of batches after it does in evaluation.
+
+    Each is to have a gradient if that of the convolution is; a bias that it has not is as its weight.
 
     Args:
       conv_w: weight of the convolution, shape (outputs, inputs, *kernel), or (inputs, outputs, *kernel) with
