@@ -7,8 +7,8 @@ import pytest
 from tg_dtype import dtypes
 from tg_lazy import LazyBuffer, Ops, Storage, schedule
 from tg_lazy.graph.isolate import OFTEN, bases_first, isolate
-from tg_lazy.graph.operand_layout import LEAST_READS
-from tg_shape import Variable
+from tg_lazy.graph.operand_layout import LEAST_READS, walked
+from tg_shape import ShapeTracker, Variable, View
 
 
 def memory(*shape: int) -> LazyBuffer:
@@ -119,3 +119,13 @@ def test_operands_of_products_stay_where_it_does_not_pay(rows: int, times: int) 
     turned = memory(7, 5)
     x = hole(LEAST_READS, 7)
     assert isolate([product(x, turned.permute((1, 0)), LEAST_READS)], [x], OFTEN).captured == (turned,)
+
+
+def test_windows_have_neighbours_along_terms_and_results() -> None:
+    st = ShapeTracker((View((LEAST_READS, 5, 3), (0, 1, 1)),))
+    found = walked(st, dtypes.float32, (2,))
+    assert found is not None
+    assert (found.terms, found.results, found.nearest, found.plain) == ((2,), (1,), (1, 2), False)
+    assert found.beside and found.reads == LEAST_READS
+    apart = walked(ShapeTracker((View((LEAST_READS, 5, 3), (0, 1, 5)),)), dtypes.float32, (2,))
+    assert apart is not None and apart.nearest == (1,) and apart.plain and apart.beside

@@ -25,7 +25,7 @@ class Walked:
       results: the other axes along which it has several.
       rest: axes along which it has one.
       reads: results that read each element.
-      nearest: the axis along which its elements are neighbours; None where there is none.
+      nearest: the axes along which its elements are neighbours: one, or none, and two where windows overlap.
       plain: whether each element is read at one place: windows do not overlap.
     """
 
@@ -33,13 +33,13 @@ class Walked:
     results: tuple[int, ...]
     rest: tuple[int, ...]
     reads: int
-    nearest: int | None
+    nearest: tuple[int, ...]
     plain: bool
 
     @property
     def beside(self) -> bool:
         """Whether results are side by side in memory."""
-        return self.nearest in self.results
+        return not set(self.nearest).isdisjoint(self.results)
 
     def once(self, st: ShapeTracker) -> ShapeTracker:
         """The operand without its repetitions."""
@@ -71,7 +71,7 @@ def walked(st: ShapeTracker, dtype: DType, axes: tuple[int, ...]) -> Walked | No
     for axis in sorted(found, key=lambda a: strides[a]):
         plain &= strides[axis] >= reach
         reach = strides[axis] * shape[axis]
-    nearest = next((a for a in found if strides[a] == 1), None)
+    nearest = tuple(a for a in found if strides[a] == 1)
     rest = tuple(a for a in range(len(shape)) if a not in found)
     return Walked(tuple(terms), tuple(results), rest, reads, nearest, plain)
 
@@ -96,7 +96,7 @@ def results_side_by_side(product: LazyBuffer, axes: tuple[int, ...], operand: La
     """
     st = operand.st
     found = walked(st, operand.dtype, axes) if operand.shape == product.shape else None
-    if found is None or not found.results or found.nearest not in found.terms or found.reads < LEAST_READS:
+    if found is None or not found.results or found.reads < LEAST_READS or set(found.nearest).isdisjoint(found.terms):
         return None
     once = operand.shrink(tuple((0, 1) if a in found.rest else (0, dim) for a, dim in enumerate(st.shape)))
     order = [*found.rest, *found.terms, *found.results]
