@@ -21,6 +21,7 @@ class Walked:
     """The axes of a product that is summed, as one of its operands lies along them.
 
     Attributes:
+      shape: the product's.
       terms: reduced axes along which it has several elements.
       results: the other axes along which it has several.
       rest: axes along which it has one.
@@ -29,6 +30,7 @@ class Walked:
       plain: whether each element is read at one place: windows do not overlap.
     """
 
+    shape: tuple[int, ...]
     terms: tuple[int, ...]
     results: tuple[int, ...]
     rest: tuple[int, ...]
@@ -43,7 +45,7 @@ class Walked:
 
     def once(self, st: ShapeTracker) -> ShapeTracker:
         """The operand without its repetitions."""
-        return st.shrink(tuple((0, 1) if axis in self.rest else (0, dim) for axis, dim in enumerate(st.shape)))
+        return st.shrink(tuple((0, 1) if axis in self.rest else (0, dim) for axis, dim in enumerate(self.shape)))
 
 
 def walked(st: ShapeTracker, dtype: DType, axes: tuple[int, ...]) -> Walked | None:
@@ -61,8 +63,9 @@ def walked(st: ShapeTracker, dtype: DType, axes: tuple[int, ...]) -> Walked | No
     if dtype.kind != "float" or dtype.itemsize < LEAST_ITEMSIZE or len(st.views) != 1:
         return None
     (view,) = st.views
-    shape, strides = view.shape, view.strides
-    if view.mask is not None or any(not isinstance(dim, int) for dim in (*shape, *strides)):
+    shape = tuple(dim for dim in view.shape if isinstance(dim, int))
+    strides = tuple(step for step in view.strides if isinstance(step, int))
+    if view.mask is not None or len(shape) + len(strides) != 2 * len(view.shape):
         return None
     found = [a for a, stride in enumerate(strides) if stride != 0 and shape[a] != 1]
     terms, results = [a for a in found if a in axes], [a for a in found if a not in axes]
@@ -73,7 +76,7 @@ def walked(st: ShapeTracker, dtype: DType, axes: tuple[int, ...]) -> Walked | No
         reach = strides[axis] * shape[axis]
     nearest = tuple(a for a in found if strides[a] == 1)
     rest = tuple(a for a in range(len(shape)) if a not in found)
-    return Walked(tuple(terms), tuple(results), rest, reads, nearest, plain)
+    return Walked(shape, tuple(terms), tuple(results), rest, reads, nearest, plain)
 
 
 def results_side_by_side(product: LazyBuffer, axes: tuple[int, ...], operand: LazyBuffer) -> LazyBuffer | None:
@@ -98,7 +101,7 @@ def results_side_by_side(product: LazyBuffer, axes: tuple[int, ...], operand: La
     found = walked(st, operand.dtype, axes) if operand.shape == product.shape else None
     if found is None or not found.results or found.reads < LEAST_READS or set(found.nearest).isdisjoint(found.terms):
         return None
-    once = operand.shrink(tuple((0, 1) if a in found.rest else (0, dim) for a, dim in enumerate(st.shape)))
+    once = operand.shrink(tuple((0, 1) if a in found.rest else (0, dim) for a, dim in enumerate(found.shape)))
     order = [*found.rest, *found.terms, *found.results]
     copy = once.permute(tuple(order)).clone()
     return copy.permute(tuple(order.index(a) for a in range(len(order)))).expand(st.shape)

@@ -75,14 +75,14 @@ def _factor(node: Node) -> tuple[int, Walked] | None:
     if len(factors) != 2 or any(not axes.beside for axes in factors):
         return None
     common = set(factors[0].results) & set(factors[1].results)
-    sizes = [prod(product.shape[a] for a in (*axes.results, *axes.terms) if a not in common) for axes in factors]
+    sizes = [prod(axes.shape[a] for a in (*axes.results, *axes.terms) if a not in common) for axes in factors]
     if sum(sizes) * product.dtype.itemsize <= limits.factor_bytes:
         return None
     number = sizes.index(min(sizes))
     axes = factors[number]
     if not axes.terms or common.issuperset(axes.results):  # vectors lie along its results as along the other's
         return None
-    elements = prod(product.shape[a] for a in (*axes.results, *axes.terms))
+    elements = prod(axes.shape[a] for a in (*axes.results, *axes.terms))
     saved = 2 * axes.reads * elements * SAVED
     moved = 2 * elements * product.dtype.itemsize + limits.launch_bytes
     return (number, axes) if saved > moved * limits.balance else None
