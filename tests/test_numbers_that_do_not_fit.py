@@ -314,8 +314,10 @@ def test_no_integers_are_filled_with_nan(kind: str) -> None:
 @pytest.mark.parametrize("factor", [0.5, np.float32(0.5), np.array(0.5)])
 def test_bools_times_parts_are_no_bools(factor: Any) -> None:
     x = Tensor([True, False], device="NUMPY")
-    assert x.addr(x, x, beta=factor, alpha=2).tolist() == [[2.5, 0.0], [0.5, 0.0]]
-    assert x.addr(x, x, beta=2, alpha=factor).tolist() == [[2.5, 0.0], [2.0, 0.0]]
+    for factors, name in (({"beta": factor, "alpha": 2}, "beta"), ({"beta": 2, "alpha": factor}, "alpha")):
+        with pytest.raises(ValueError, match=rf"^Tensor\.addr: {name} is the float 0\.5, .* bool and bool"):
+            x.addr(x, x, **factors)  # as in PyTorch
+    assert x.addr(x, x.float(), beta=factor, alpha=2).tolist() == [[2.5, 0.0], [0.5, 0.0]]
 
 
 def test_numbers_of_python_beside_those_of_numpy_in_a_list() -> None:
