@@ -37,8 +37,8 @@ def fast_members(enumeration: E) -> E:
     """A class decorator of an :class:`enum.Enum`: members are hashed by identity and read as plain attributes.
 
     Enum hashes a member by its name, in a Python function. EnumType of Python 3.11 has a ``__getattr__`` for names that
-    are not found, because of which each ``Ops.ADD`` makes and calls a method: that takes four times as long as to read
-    an attribute of another class. Python 3.12 has it no more (python/cpython#106762): there, EnumType stays.
+    are not found, because of which each ``Ops.ADD`` makes and calls a method. Python 3.12 has it no more
+    (python/cpython#106762): there, EnumType stays.
 
     The class is an Enum in all else: members are instances of Enum, and the class is iterated, indexed and called.
 

@@ -43,9 +43,10 @@ class Walked:
         """Whether results are side by side in memory."""
         return not set(self.nearest).isdisjoint(self.results)
 
-    def once(self, st: ShapeTracker) -> ShapeTracker:
-        """The operand without its repetitions."""
-        return st.shrink(tuple((0, 1) if axis in self.rest else (0, dim) for axis, dim in enumerate(self.shape)))
+    @property
+    def once(self) -> tuple[tuple[int, int], ...]:
+        """The part of each axis that the operand is without its repetitions, as ``shrink`` takes it."""
+        return tuple((0, 1) if axis in self.rest else (0, dim) for axis, dim in enumerate(self.shape))
 
 
 def walked(st: ShapeTracker, dtype: DType, axes: tuple[int, ...]) -> Walked | None:
@@ -58,7 +59,7 @@ def walked(st: ShapeTracker, dtype: DType, axes: tuple[int, ...]) -> Walked | No
 
     Returns:
       None where that does not matter or is not known: of elements that are no floats of four bytes or more, of symbolic
-      sizes, of what is padded, and of what is no operand that several results read.
+      sizes, and of what is padded.
     """
     if dtype.kind != "float" or dtype.itemsize < LEAST_ITEMSIZE or len(st.views) != 1:
         return None
@@ -101,7 +102,6 @@ def results_side_by_side(product: LazyBuffer, axes: tuple[int, ...], operand: La
     found = walked(st, operand.dtype, axes) if operand.shape == product.shape else None
     if found is None or not found.results or found.reads < LEAST_READS or set(found.nearest).isdisjoint(found.terms):
         return None
-    once = operand.shrink(tuple((0, 1) if a in found.rest else (0, dim) for a, dim in enumerate(found.shape)))
     order = [*found.rest, *found.terms, *found.results]
-    copy = once.permute(tuple(order)).clone()
+    copy = operand.shrink(found.once).permute(tuple(order)).clone()
     return copy.permute(tuple(order.index(a) for a in range(len(order)))).expand(st.shape)

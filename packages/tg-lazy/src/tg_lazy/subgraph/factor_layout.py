@@ -47,7 +47,7 @@ def lay_out_factors(nodes: list[Node]) -> list[Node]:
             source, st = node.srcs[number]
             assert st is not None
             order = [*axes.rest, *axes.results, *axes.terms]
-            seen = axes.once(st).permute(tuple(order))
+            seen = st.shrink(axes.once).permute(tuple(order))
             copy = copies.get((source, seen))
             if copy is None:
                 edges = ((source, seen),)
