@@ -27,6 +27,8 @@ from .table import aligned
 from .workload import Workload
 
 LEAST_MEAN, LEAST_ROW = 0.97, 0.95
+PATIENCE_S = 60.0
+"""After which a worker that does not answer is given up: an earlier commit may take minutes for what takes a second."""
 EARLIER = f"{OURS}@earlier"
 
 
@@ -133,7 +135,7 @@ def main(
     compared: list[Compared] = []
     with tempfile.TemporaryDirectory(prefix="tinytg-bench-") as scratch:
         crew = Crew(threads, "", Path(scratch), {EARLIER: checkout(commit, Path(scratch))})
-        effort = dataclasses.replace(Effort(), rounds=rounds)
+        effort = dataclasses.replace(Effort(), rounds=rounds, timeout_s=PATIENCE_S)
         try:
             for number, workload in enumerate(workloads, 1):
                 row = compare(crew, workload, effort, say)
