@@ -386,21 +386,24 @@ def checked(function: Any, owner: str, bound: bool = True, numbers: str = "any")
     real, both = numbers == "real", numbers == "both"
     plain = bool(signature.plain)
     first = min((at for at, *_ in signature.plain), default=_BY_NAME)
+    most = 0 if real else first  # arguments that need no look, if none has a name
     gives = signature.gives_results()
+    kinds = Beside.kinds
 
     def method(*args: Any, **kwargs: Any) -> Any:
-        if kwargs and gives and kwargs.get("out") is not None and Results.write:
-            return Results.write(signature.label(args), method, signature.names, args, kwargs)
-        if both and args and type(args[0]) in Beside.kinds and Beside.find:  # Tensor.conj(z)
-            other = Beside.find(function.__name__, args, kwargs)
-            if other:
-                return other(*args, **kwargs)
-        if real and _complex_among((*args, *kwargs.values()) if kwargs else args):
-            raise no_complex(signature.label(args))
-        if plain and (kwargs or len(args) > first):
-            wrong = signature.ill_suited(args, kwargs)
-            if wrong is not None:
-                raise TypeError(f"{signature.label(args)}: {wrong}")
+        if kwargs or len(args) > most or (args and type(args[0]) in kinds):
+            if kwargs and gives and kwargs.get("out") is not None and Results.write:
+                return Results.write(signature.label(args), method, signature.names, args, kwargs)
+            if both and args and type(args[0]) in kinds and Beside.find:  # Tensor.conj(z)
+                other = Beside.find(function.__name__, args, kwargs)
+                if other:
+                    return other(*args, **kwargs)
+            if real and _complex_among((*args, *kwargs.values()) if kwargs else args):
+                raise no_complex(signature.label(args))
+            if plain and (kwargs or len(args) > first):
+                wrong = signature.ill_suited(args, kwargs)
+                if wrong is not None:
+                    raise TypeError(f"{signature.label(args)}: {wrong}")
         try:
             return function(*args, **kwargs)
         except _CONFUSED as error:

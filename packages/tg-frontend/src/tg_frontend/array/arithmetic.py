@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 
 def _times(t: B, x: Any, alpha: float, what: str) -> Any:
-    if alpha == 1:
-        return x
     check_factor(alpha, "alpha", what, *pair(t, x, what))
     return x * alpha if isinstance(x, (bool, int, float)) else mul(as_tensor(t, x, what), number_of(alpha))
 
@@ -45,7 +43,7 @@ def add(t: B, x: Any, reverse: bool = False, *, alpha: float = 1) -> B:
       Tensor([[11, 12],
               [21, 22]])
     """
-    a, b = pair(t, _times(t, x, alpha, "add"), "add", reverse)
+    a, b = pair(t, x if alpha == 1 else _times(t, x, alpha, "add"), "add", reverse)
     return a._apply(Add(), b)
 
 
@@ -57,7 +55,7 @@ def sub(t: B, x: Any, reverse: bool = False, *, alpha: float = 1) -> B:
       >>> Tensor([1, 2]).sub(5)
       Tensor([-4, -3])
     """
-    a, b = pair(t, _times(t, x, alpha, "sub"), "sub", reverse)
+    a, b = pair(t, x if alpha == 1 else _times(t, x, alpha, "sub"), "sub", reverse)
     check_kind(a, "sub", "int", "uint", "float")
     return a._apply(Sub(), b)
 

@@ -46,7 +46,7 @@ class Base:
 
     _lazy: LazyBuffer
     _wants_grad: bool | None
-    _parameter: bool  # set where a layer made this to be learnt, and of what stands for arguments of a loop's function
+    _parameter: bool  # a layer made this to be learnt, or it stands for an argument of a loop's function
     grad: Self | None
     _ctx: Function | None
     _home: Memory | None
@@ -54,7 +54,7 @@ class Base:
     _cut: Lineage | None
     _transient: bool  # set where a model holds this, but not in its state
     _hooks: Hooks  # set only where somebody asked for it
-    _rows: Rows  # set only where the tensor was row-sparse at first
+    _rows: Rows | None  # of what was row-sparse at first
     _severed: int  # set only where the tensor was cut off its graph: the number of the last write then
     _parts: tuple[Self, Self]  # set only where the tensor is complex
 
@@ -72,7 +72,8 @@ class Base:
             self._become_complex(made, requires_grad)
             return
         self._lazy = made
-        self.grad = self._ctx = self._home = self._place = self._cut = None
+        self.grad = self._ctx = self._home = self._place = self._cut = self._rows = None
+        self._parameter = False
         if requires_grad is not None:
             self._check_wish(requires_grad)
         self._wants_grad = requires_grad
@@ -82,7 +83,8 @@ class Base:
     def _wrap(cls, lazy: LazyBuffer, requires_grad: bool | None = False) -> Self:
         self = object.__new__(cls)
         self._lazy, self._wants_grad = lazy, requires_grad
-        self.grad = self._ctx = self._home = self._place = self._cut = None
+        self.grad = self._ctx = self._home = self._place = self._cut = self._rows = None
+        self._parameter = False
         enlist(self)
         return self
 
@@ -96,7 +98,7 @@ class Base:
         if isinstance(lazy, RowSparse):
             out = object.__new__(cls)
             out.grad = out._ctx = out._cut = None
-            out._wants_grad = False
+            out._wants_grad = out._parameter = False
             out._become_sparse(lazy)
             return out
         out = cls._wrap(lazy)
@@ -114,6 +116,7 @@ class Base:
         """A complex tensor of these parts, of one shape, dtype and device, whose memory it takes."""
         out: Self = object.__new__(cls._complex_class())
         out._parts = real, imag
+        out._parameter = False
         return out
 
     def _become_complex(self, parts: tuple[LazyBuffer, LazyBuffer], requires_grad: bool | None) -> None:
@@ -122,6 +125,7 @@ class Base:
         real, imag = (kind(part, part.device, requires_grad=requires_grad) for part in parts)
         self.__class__ = kind._complex_class()
         self._parts = real, imag  # type: ignore[assignment]  # whose class is that of this object until now
+        self._parameter = False
 
     def _floats(self) -> tuple[Self, ...]:
         """The tensors of one node each that this one is made of: itself; the parts of a complex one."""
@@ -151,11 +155,11 @@ class Base:
 
     def _row_sparse(self) -> RowSparse | None:
         """The rows of a row-sparse tensor; None of others, and of one that was written to since."""
-        rows: Rows | None = getattr(self, "_rows", None)
+        rows = self._rows
         if rows is None:
             return None
         if self.lazydata is not rows.dense:
-            del self._rows
+            self._rows = None
             return None
         return RowSparse(rows.indices.lazydata, rows.values.lazydata, self.shape, rows.coalesced)
 
@@ -173,7 +177,8 @@ class Base:
     def _apply(self, function: Function, *others: Self) -> Self:
         """The result of ``function`` on this tensor and ``others``, recorded if a gradient may be wanted."""
         out: Self = object.__new__(self._results or type(self))
-        out.grad = out._ctx = out._home = out._place = out._cut = None
+        out.grad = out._ctx = out._home = out._place = out._cut = out._rows = None
+        out._parameter = False
         one = self._lazy if self._home is None else self.lazydata
         mine = self._wants_grad  # which a write with a gradient changes when the newest version is looked at
         parents: tuple[Self, ...]
@@ -211,7 +216,7 @@ class Base:
             for parent in parents:
                 context = parent._ctx
                 if context is None:
-                    learnt = learnt or (parent._wants_grad is None and hasattr(parent, "_parameter"))
+                    learnt = learnt or (parent._wants_grad is None and parent._parameter)
                 elif context.learnt:
                     learnt = True
                 elif not context.wanted:
@@ -286,7 +291,7 @@ class Base:
                     if not home.direct:
                         self._place = proxy(lazy.shape)
                     self._home = home
-                    if hasattr(self, "_rows"):  # others may share the memory of the dense table from now on
+                    if self._rows is not None:  # others may share the memory of the dense table from now on
                         enlist(self)
         return home
 
@@ -340,7 +345,8 @@ class Base:
         if node is not None:
             before = object.__new__(type(self))  # of which nothing but the graph is wanted
             before._lazy = LazyBuffer.const(0, self._lazy.dtype, self._lazy.shape, self._lazy.device)
-            before.grad = before._home = before._place = before._cut = None
+            before.grad = before._home = before._place = before._cut = before._rows = None
+            before._parameter = False
             before._ctx, before._wants_grad, before._severed = self._ctx, self._wants_grad, getattr(self, "_severed", 0)
             function, wish = Seen(st), node._wants_grad  # None where a gradient flows to parameters that leave it open
             function.forward(node.lazydata)

@@ -44,7 +44,7 @@ def replace(x: B, other: B) -> B:
         return x
     _ = x.lazydata, other.lazydata  # and with them the graphs of the newest versions
     home, brought = other._memory(), brings(other)
-    stays = x._ctx is None and (x._wants_grad is True or hasattr(x, "_parameter"))
+    stays = x._ctx is None and (x._wants_grad is True or x._parameter)
     if stays and brought and other._ctx is not None:
         raise RuntimeError(
             f"replace: a leaf of shape {x.shape} that wants a gradient is no name of what was computed; detach() that"

@@ -13,7 +13,7 @@ from .casts import to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tg_lazy import ScheduleItem
+    from tg_lazy import LazyBuffer, ScheduleItem
 
 
 def schedule_with_vars(x: B, *others: B) -> tuple[list[ScheduleItem], dict[Variable, int]]:
@@ -54,12 +54,15 @@ def realize(x: B, *others: B) -> B:
       >>> x.is_realized
       True
     """
-    wanted = []
-    for tensor in (x, *others):
-        for part in tensor._floats():
-            if part._ctx is not None:
-                part._let_go()
-            wanted.extend(part._nodes())
+    wanted: list[LazyBuffer] = []
+    for part in [part for tensor in (x, *others) for part in tensor._floats()] if others else x._floats():
+        context = part._ctx
+        if context is not None and not context.wanted:
+            part._ctx = None
+        if part._rows is None:
+            wanted.append(part._lazy if part._home is None else part.lazydata)
+        else:
+            wanted += part._nodes()
     realize_all(wanted)
     return x
 

@@ -318,7 +318,7 @@ def backward(
     # parameters of layers want a gradient, unless they were told otherwise
     whole, leaves = everything(x)
     order = whole
-    learnt = [leaf for leaf in leaves if leaf.requires_grad is None and getattr(leaf, "_parameter", False)]
+    learnt = [leaf for leaf in leaves if leaf.requires_grad is None and leaf._parameter]
     targets: list[B] | None = None
     if learnt or any(node._ctx is UNRECORDED for node in order):
         targets = [*learnt, *(leaf for leaf in leaves if leaf.requires_grad is True)]  # type: ignore[list-item]

@@ -256,7 +256,7 @@ def recorded(x: B, value: B, part: ShapeTracker | None = None) -> bool:
 
 
 def _may_want(x: B, value: B) -> bool:
-    return flows(x) or (brings(value) and not hasattr(_viewed(x), "_parameter"))
+    return flows(x) or (brings(value) and not _viewed(x)._parameter)
 
 
 def _moves_on(x: B, value: B, part: ShapeTracker | None) -> bool:
@@ -298,7 +298,7 @@ def brings(value: B) -> bool:
         return False
     if value._wants_grad is True:
         return True
-    return value._wants_grad is None and (hasattr(value, "_parameter") if value._ctx is None else value._ctx.learnt)
+    return value._wants_grad is None and (value._parameter if value._ctx is None else value._ctx.learnt)
 
 
 def take_over(x: B, new: B, part: ShapeTracker | None = None, *, apart: bool = False) -> None:

@@ -39,7 +39,7 @@ class LazyModule(Module):
         like = self._becomes(_LEAST * groups, *args, **self._made_with[1])
         for name, value in vars(like).items():
             if isinstance(value, Tensor) and value.ndim:
-                kind = UninitializedParameter if hasattr(value, "_parameter") else UninitializedBuffer
+                kind = UninitializedParameter if value._parameter else UninitializedBuffer
                 value = kind(None, value.device, value.dtype)
             setattr(self, name, value)
 

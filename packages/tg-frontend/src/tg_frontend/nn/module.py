@@ -438,7 +438,7 @@ class Module(Hooked, Placed):
         """
         for tensor in get_parameters(self):
             if tensor.dtype.kind in LEARNT and (
-                    tensor.requires_grad is not False or getattr(tensor, "_parameter", False)):
+                    tensor.requires_grad is not False or tensor._parameter):
                 tensor.requires_grad = requires_grad
         return self
 

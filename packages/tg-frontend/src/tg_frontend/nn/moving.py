@@ -41,9 +41,9 @@ def move(tensor: Tensor, device: str | None, dtype: DType | None) -> None:
 
 def _turn(tensor: Tensor, value: Tensor) -> None:
     """Makes this very object the complex tensor that ``value`` is, whose parts are learnt as it was."""
-    wish, learnt = tensor.requires_grad, hasattr(tensor, "_parameter")
+    wish, learnt = tensor.requires_grad, tensor._parameter
     delist(tensor)
-    tensor.grad = tensor._ctx = tensor._home = tensor._place = tensor._cut = None
+    tensor.grad = tensor._ctx = tensor._home = tensor._place = tensor._cut = tensor._rows = None
     del tensor._lazy
     tensor.__class__ = type(value)
     tensor._parts = value._parts

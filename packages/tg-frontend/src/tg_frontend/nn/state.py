@@ -120,7 +120,7 @@ def _rank(item: tuple[Any, Any]) -> int:
     part = item[1]
     if not isinstance(part, Tensor):
         return 2
-    learnt = hasattr(part, "_parameter") or (part.requires_grad is not False and part.dtype.kind in LEARNT)
+    learnt = part._parameter or (part.requires_grad is not False and part.dtype.kind in LEARNT)
     return 0 if learnt else 1
 
 

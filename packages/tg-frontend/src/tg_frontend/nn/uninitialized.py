@@ -30,10 +30,9 @@ class Uninitialized(Tensor):
     def __init__(self, requires_grad: bool | None = None, device: str | None = None, dtype: Any = None) -> None:
         """Notes the dtype and the device."""
         _NODE.__set__(self, Tensor.zeros(0, device=device, dtype=dtype).lazydata)
-        self.grad = self._ctx = self._home = self._place = self._cut = None
+        self.grad = self._ctx = self._home = self._place = self._cut = self._rows = None
         self._wants_grad = requires_grad if self._learnt else False
-        if self._learnt and requires_grad is not False:
-            self._parameter = True
+        self._parameter = self._learnt and requires_grad is not False
 
     def _nothing(self) -> LazyBuffer:
         raise ValueError(

@@ -47,8 +47,7 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
     """
     with _realizing:
         for output in outputs:
-            if not output.is_realized:
-                Device[output.device]  # open: schedules are made under its limits
+            Device[output.device]  # open: schedules are made under its limits
         if current.into is not None or DEBUG.value or PROFILE.value or ANOMALY.value:
             _realize_observed(outputs)
             return

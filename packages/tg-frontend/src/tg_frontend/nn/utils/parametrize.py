@@ -108,7 +108,7 @@ class ParametrizationList(ModuleList):
             self.original = original
         else:
             for number, value in enumerate(found):
-                learnt = hasattr(original, "_parameter") and value.dtype.kind in ("float", "complex")
+                learnt = original._parameter and value.dtype.kind in ("float", "complex")
                 made = Parameter(value, original.requires_grad is not False) if learnt else value.detach().clone()
                 if not learnt:
                     made.requires_grad = False
@@ -363,7 +363,7 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
             _refill(left, value)
     else:
         left = value.clone()
-        if any(hasattr(one, "_parameter") for one in originals):
+        if any(one._parameter for one in originals):
             parameter(left)
             left.requires_grad = any(one.requires_grad is not False for one in originals)
         else:
