@@ -218,6 +218,20 @@ def test_remainders_of_float64() -> None:
     assert (Tensor(near[0]) // Tensor(near[1])).tolist() == np.floor_divide(*near).tolist()
 
 
+@pytest.mark.parametrize(("floats", "words"), [(np.float32, np.int32), (np.float64, np.int64)])
+def test_remainders_near_whole_quotients(floats: type, words: type) -> None:
+    """Quotients that rounding takes to the next whole number, of as many bits as a mantissa and more."""
+    random = np.random.default_rng(11)
+    mantissa = np.finfo(floats).nmant
+    b = np.ldexp(random.uniform(1, 2, 2003), random.integers(-30, 30, 2003)).astype(floats)
+    quotients = np.floor(2.0 ** random.uniform(0, mantissa + 3, 2003))
+    a = (b * quotients).astype(floats)
+    for ulps in range(-2, 3):
+        beside = (a.view(words) + words(ulps)).view(floats) * random.choice(np.array([-1, 1], floats), 2003)
+        got, wanted = Tensor(beside).fmod(Tensor(b)).numpy(), np.fmod(beside, b)
+        assert np.array_equal(got, wanted) and np.array_equal(np.signbit(got), np.signbit(wanted))
+
+
 def test_remainders_of_integers() -> None:
     a, b = np.array([7, -7, 7, -7, 5, 0]), np.array([3, 3, -3, -3, 0, 0])
     quotient, rest = divmod(Tensor(a), Tensor(b))

@@ -40,15 +40,17 @@ def _multiply_add(a: Any, b: Any, c: Any) -> Any:
     if a.dtype == np.float32:
         return (a.astype(np.float64) * b + c).astype(a.dtype)
     wide = np.longdouble
+    (a, a_exponent), (b, b_exponent) = np.frexp(a), np.frexp(b)  # whose parts, and products of those, are in range
     product = a * b
     x, y = (large - (large - v) for v, large in ((a, a * _SPLIT), (b, b * _SPLIT)))
     x_rest, y_rest = a - x, b - y
     lost = ((x * y - product) + x * y_rest + x_rest * y) + x_rest * y_rest
-    total = product.astype(wide) + c
+    product, lost = (np.ldexp(v.astype(wide), a_exponent + b_exponent) for v in (product, lost))
+    total = product + c
     back = total - product
     lost_too = (product - (total - back)) + (c - back)
     rest = np.where(np.isfinite(lost), lost_too + lost, 0.0)
-    return np.where(rest == 0, total, total + rest).astype(a.dtype)  # a sum with 0 has lost the sign of -0
+    return np.where(rest == 0, total, total + rest).astype(c.dtype)  # a sum with 0 has lost the sign of -0
 
 
 _SPLIT = 2.0**27 + 1
