@@ -13,9 +13,11 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_frontend import Tensor, scan, vmap
+from tg_frontend.transform.traced_once import traced_once
 from tg_runtime import Body, Device
 from tg_runtime.execution import apart, loop
 from tg_runtime.execution.apart import threads_apart
+from tg_runtime.kernels import making
 from tg_runtime.kernels.programs import get_spec
 
 STEPS = 300
@@ -271,6 +273,24 @@ def test_what_all_blocks_read_is_no_large_matrix(record: Record, monkeypatch: py
         random(290, width), random(9, 290, width, seed=1), random(width, width, seed=2) / 8,
     )  # fmt: skip
     assert record.parts[0] <= Device["CPU"].steps_apart and len(decided) == 1
+
+
+def test_it_is_found_out_while_kernels_are_foreseen(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once: the kernels that compilers get are those that are run."""
+    made: list[int] = []
+    monkeypatch.setattr(making.Making, "add", lambda self, device, ast, awake: made.append(awake))
+
+    @traced_once
+    def traced(x: Tensor) -> tuple[Tensor]:
+        _, means = scan(average, x[0], x)
+        return (means * 2,)
+
+    with Tensor.no_grad():
+        found = traced(Tensor(random(12, 4099, seed=3), device="CPU"))
+        assert record.apart == [SEVERAL] and sorted(made)[-1:] == record.parts
+        made.clear()
+        found[0].realize()
+    assert record.apart == [SEVERAL]
 
 
 def test_gradients(record: Record) -> None:

@@ -6,6 +6,8 @@ import os
 import platform
 import re
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -304,6 +306,28 @@ def test_a_kernel_takes_few_calls_into_llvm(monkeypatch: pytest.MonkeyPatch) -> 
         assert compiler.compile(source) == first[name], f"{name} depends on what was compiled before it"
         if llvm._VECTOR.search(source):
             assert len(calls) <= 20, f"{name}: {calls}"
+
+
+@needs_llvm
+def test_threads_write_objects_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that they write alone; llvmlite would let one in after the other."""
+    from llvmlite.binding import ffi
+
+    compiler, renderer = llvm.LLVMCompiler(tuned=True), LLVMRenderer()
+    sources = [renderer.render(case.name, case.uops) for case in cases(renderer, lanes=8)][:40]
+    alone = list(map(compiler.compile, sources))
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(compiler.compile, sources)) == alone
+        emit, both = ffi.lib.LLVMPY_TargetMachineEmitToMemory, threading.Barrier(2, timeout=60)
+        plain = emit._cfn
+
+        def together(*args: object) -> object:
+            both.wait()
+            return plain(*args)
+
+        monkeypatch.setattr(emit, "_cfn", together)
+        assert list(threads.map(compiler.compile, sources[:2])) == alone[:2]
+    assert len(compiler._free) <= 2, "one for each thread that compiled while another one did"
 
 
 @needs_llvm

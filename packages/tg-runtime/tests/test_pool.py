@@ -14,8 +14,9 @@ import pytest
 
 from tg_dtype import dtypes
 from tg_lazy import Context
-from tg_runtime import Buffer, DeviceError
+from tg_runtime import Buffer, Device, DeviceError
 from tg_runtime.backends.cpu import native
+from tg_runtime.backends.cpu import pool as pools
 from tg_runtime.backends.cpu.pool import Pool, ir_compiler, pool
 from tg_runtime.backends.cpu.program import CPUProgram
 from tg_runtime.host import processor as host
@@ -77,6 +78,19 @@ def hammer(program: CPUProgram, seed: int, seconds: float, failures: list[str]) 
                 return
     if read(buffer) != expected:
         failures.append(f"{read(buffer)} instead of {expected}")
+
+
+
+def test_it_is_made_when_a_compiler_has_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many threads it has is known before."""
+    made: list[Pool] = []
+    monkeypatch.setattr(pools, "_pools", made)
+    cpu = Device["CPU"]
+    count = cpu.steps_apart
+    assert not made
+    cpu.ready()
+    cpu.ready()
+    assert [one.threads for one in made] == [count]
 
 
 @pytest.mark.parametrize(("threads", "spin", "callers"), [(2, 2000, 1), (5, 0, 1), (5, 2000, 3), (3, 0, 3)])

@@ -13,6 +13,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from tg_lazy import ANOMALY, ContextVar, LazyBuffer
 from tg_lazy.graph.isolate import Isolated, isolate
+from tg_lazy.settings.collector import Uncollected
 from tg_runtime import Body, Device, foreseeing
 
 from ..autograd.differentiation import MODE, Switch
@@ -99,7 +100,7 @@ def traced_once(function: Callable[P, R]) -> Callable[P, R]:
         values = [tensor.lazydata for tensor in tensors]
         found = _KEPT.traces.pop(key, None)
         if found is None:
-            with foreseeing(computable(values)):
+            with foreseeing(computable(values)), Uncollected():
                 found = _trace(function, args, tensors)
             _make_room(found.elements)
         _KEPT.traces[key] = found

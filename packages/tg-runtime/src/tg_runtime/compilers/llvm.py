@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import mmap
@@ -14,12 +15,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..device.compiler import Compiler, rejected
-from ..errors import DevSyntaxError
+from ..errors import CompileError, DevSyntaxError
 from ..host.arch import CPUArch
-from ..host.processor import cpu_identity
+from ..host.processor import core_count, cpu_identity
 from ..host.tools import find_tool
 
 _TUNED_PASSES = ("sroa", "instruction_combine", "simplify_cfg", "dead_code_elimination")
@@ -80,6 +81,18 @@ def host() -> tuple[str, str, str]:
     return binding.get_process_triple(), binding.get_host_cpu_name(), features.flatten()
 
 
+class _Tools(NamedTuple):
+    """What one thread at a time compiles with.
+
+    Attributes:
+      machine: the target machine.
+      passes: the four passes; they keep nothing of a function once it is done.
+    """
+
+    machine: Any
+    passes: Any
+
+
 class LLVMCompiler(Compiler):
     """Compiles LLVM IR for the host, or for another machine.
 
@@ -102,10 +115,38 @@ class LLVMCompiler(Compiler):
         chosen = f"{triple}:{self.arch.cpu}:{','.join(self.arch.features)}:{native}"
         passes = ",".join((*_TUNED_PASSES, "always") if by_hand else _TUNED_PASSES if tuned else ())
         super().__init__(f"llvm:{version('llvmlite')}:{level}:{passes}:{chosen}")
+        self.parallel = core_count()
+        self._free: list[_Tools] = []
 
     @functools.cached_property
     def machine(self) -> Any:
-        """The target machine.
+        """A target machine, to be asked; :meth:`_lent` has those that threads compile with.
+
+        Raises:
+          DevSyntaxError: if LLVM does not know the processor, or one of the extensions.
+        """
+        return self._machine()
+
+    @contextmanager
+    def _lent(self) -> Iterator[_Tools]:
+        """What a thread compiles with in the block; there are as many as threads ever compiled at once.
+
+        Raises:
+          DevSyntaxError: as of :attr:`machine`.
+        """
+        try:
+            tools = self._free.pop()
+        except IndexError:
+            tools = _Tools(self._machine(), _binding().create_new_function_pass_manager())
+            for name in _TUNED_PASSES:
+                getattr(tools.passes, f"add_{name}_pass")()
+        try:
+            yield tools
+        finally:
+            self._free.append(tools)
+
+    def _machine(self) -> Any:
+        """A new target machine.
 
         Raises:
           DevSyntaxError: if LLVM does not know the processor, or one of the extensions.
@@ -174,14 +215,6 @@ class LLVMCompiler(Compiler):
             found[vectors].loop_vectorization &= vectors
         return found
 
-    @functools.cached_property
-    def _passes(self) -> Any:
-        """The four passes; they keep nothing of a function once it is done."""
-        passes = _binding().create_new_function_pass_manager()
-        for name in _TUNED_PASSES:
-            getattr(passes, f"add_{name}_pass")()
-        return passes
-
     def _optimised(self, src: str, tuned: bool, vectors: bool) -> Any:
         """As few calls into LLVM as possible: after each of them a thread waits until it is let into Python again."""
         binding = _binding()
@@ -192,12 +225,14 @@ class LLVMCompiler(Compiler):
         except RuntimeError as error:
             raise rejected("LLVM IR", str(error), src, ".ll") from None
         module.triple, module.data_layout = self._layout
-        builder = binding.create_pass_builder(self.machine, self._options[vectors])
-        if tuned:
-            for name in _DEFINED.findall(src):
-                self._passes.run(module.get_function(name), builder)
-        else:
-            builder.getModulePassManager().run(module, builder)
+        with self._lent() as tools:
+            builder = binding.create_pass_builder(tools.machine, self._options[vectors])
+            if tuned:
+                for name in _DEFINED.findall(src):
+                    tools.passes.run(module.get_function(name), builder)
+            else:
+                builder.getModulePassManager().run(module, builder)
+            del builder  # which holds the machine
         return module
 
     def compile(self, src: str) -> bytes:
@@ -208,17 +243,40 @@ class LLVMCompiler(Compiler):
           MemoryError: as of :meth:`module`.
         """
         module = self.module(src)
-        lib: bytes = self.machine.emit_object(module)
-        return lib
+        with self._lent() as tools:
+            return _object(tools.machine, module)
 
     def assembly(self, src: str) -> str:
         """The assembly text of LLVM IR text."""
-        text: str = self.machine.emit_assembly(self.module(src))
+        module = self.module(src)
+        with self._lent() as tools:
+            text: str = tools.machine.emit_assembly(module)
         return text
 
     def disassemble(self, lib: bytes) -> str:
         """The object as assembly, by the binutils or LLVM tool that is on the machine."""
         return disassemble(lib)
+
+
+def _object(machine: Any, module: Any) -> bytes:
+    """The object file of a module.
+
+    llvmlite lets one thread at a time into LLVM, which asks for that only where threads share a context or a machine.
+    They share none here, and this is most of the time that a kernel takes.
+
+    Raises:
+      CompileError: if LLVM cannot write the object.
+    """
+    ffi = importlib.import_module("llvmlite.binding.ffi")
+    emit = ffi.lib.LLVMPY_TargetMachineEmitToMemory
+    with ffi.OutputString() as error:
+        memory = getattr(emit, "_cfn", emit)(machine, module, 1, error)
+        if not memory:
+            raise CompileError(f"LLVM: {error}")
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(memory), ffi.lib.LLVMPY_GetBufferSize(memory))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(memory)
 
 
 def _require_memory(nbytes: int) -> None:

@@ -119,6 +119,9 @@ class Compiled:
         """How many threads of its graphs can go through the steps of a loop each by itself; 0 for none."""
         return 0
 
+    def ready(self) -> None:
+        """Makes what launches kernels, if that takes a while: compilers' threads ask for it before any is launched."""
+
     def synchronize(self) -> None:
         """Waits until everything that was queued on the device is done."""
 

@@ -15,7 +15,7 @@ from tg_lazy.graph.isolate import Isolated
 from ..device.compiled import Compiled
 from ..device.registry import Device
 from ..errors import DeviceError
-from ..kernels.compile_ahead import compile_ahead, foreseen
+from ..kernels.compile_ahead import compile_ahead, foreseen, foresees
 from ..kernels.runner import CompiledRunner
 from ..kernels.settings import generation
 from ..memory.buffer import Buffer, buffer_of
@@ -66,9 +66,11 @@ class Body:
         self._inside: list[Body] = []
         self.height = 0
         self._prepared: tuple[int, ...] | None = None
+        self._apart: tuple[tuple[int, ...], int] | None = None
         self.lock = RLock()
         self.graph: KernelGraph[object] | None = None
-        foreseen(_kernels(self._schedule))  # those of loops within were so when these were made
+        if foresees():  # kernels of loops within were foreseen when these were made
+            foreseen(_kernels(self._schedule), self._threads())
 
     @property
     def kinds(self) -> list[tuple[int, DType]]:
@@ -92,14 +94,8 @@ class Body:
         now = generation()
         if self._prepared == now:
             return
-        rest = []
-        for item in self._schedule:
-            if item.ast.op is Ops.BUFFER_VIEW:  # which follows what it is a view of
-                step = lower(item)
-                step.prg([buffer for buffer in step.bufs if buffer is not None], {})
-            elif item.ast.op is not Ops.EMPTY:
-                rest.append(item)
-        apart = 0 if self._walk is None else threads_apart(self._schedule, self.inputs, self._walk)
+        apart = self._threads()
+        rest = [item for item in self._schedule if item.ast.op not in (Ops.BUFFER_VIEW, Ops.EMPTY)]
         compile_ahead(self.sources(), apart)
         items = [lower(item, apart) for item in rest]
         loops = [step.prg for step in items if isinstance(step.prg, LoopRunner)]
@@ -120,6 +116,22 @@ class Body:
         self._work = sum(n for n in ops if isinstance(n, int)), sum(n for n in nbytes if isinstance(n, int))
         self._count = sum(item.prg.num_kernels for item in items)
         self._items, self._prepared = items, now
+
+    def _threads(self) -> int:
+        """How many threads go through the loop each by itself under the settings of now, see :func:`threads_apart`.
+
+        It is found out once, while compilers are at work if the kernels are foreseen, for kernels are generated to
+        look at. What is a view follows what it is a view of from then on.
+        """
+        now = generation()
+        if self._apart is None or self._apart[0] != now:
+            for item in self._schedule:
+                if item.ast.op is Ops.BUFFER_VIEW:
+                    step = lower(item)
+                    step.prg([buffer for buffer in step.bufs if buffer is not None], {})
+            apart = 0 if self._walk is None else threads_apart(self._schedule, self.inputs, self._walk)
+            self._apart = now, apart
+        return self._apart[1]
 
     def held(self, execute: Callable[[], T]) -> T:
         """Does something once it is prepared; nobody else executes it meanwhile, nor the loops within its graph."""

@@ -51,16 +51,27 @@ def foreseeing(wanted: bool) -> Iterator[None]:
         _FORESEEN.wanted = before
 
 
-def foreseen(work: Iterable[tuple[Compiled, LazyOp]]) -> None:
-    """Generates kernels in a block of :func:`foreseeing`, and hands them to compilers; elsewhere it does nothing."""
-    if not _FORESEEN.wanted or _in_order():
+def foresees() -> bool:
+    """Whether :func:`foreseen` does anything: in a block of :func:`foreseeing`."""
+    return _FORESEEN.wanted and not _in_order()
+
+
+def foreseen(work: Iterable[tuple[Compiled, LazyOp]], awake: int = 0) -> None:
+    """Generates kernels in a block of :func:`foreseeing`, and hands them to compilers; elsewhere it does nothing.
+
+    Args:
+      work: kernels, each with its device.
+      awake: how many threads are awake to share them.
+    """
+    if not foresees():
         return
     with diskcache.held():
         for device, ast in work:
-            if _makes_programs(device) and runner_key(ast) not in device.programs:
+            key = runner_key(ast, awake)
+            if _makes_programs(device) and key not in device.programs:
                 making = _FORESEEN.making = _FORESEEN.making or Making()
-                if (device.device, runner_key(ast)) not in making.keys:
-                    making.add(device, ast, 0)
+                if (device.device, key) not in making.keys:
+                    making.add(device, ast, awake)
 
 
 def settle() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tg_codegen import ProgramSpec, Renderer, compile_ast
@@ -16,13 +17,16 @@ from . import speccache
 from .settings import NOOPT
 
 
-def make_spec(device: Compiled, ast: LazyOp, awake: int = 0) -> ProgramSpec:
+def make_spec(
+    device: Compiled, ast: LazyOp, awake: int = 0, entries: list[tuple[str, bytes]] | None = None
+) -> ProgramSpec:
     """The rendered kernel of ``ast`` for ``device``; with its UOps only where these are to be printed (``DEBUG=6``).
 
     Args:
       device: where it will run.
       ast: the kernel.
       awake: how many threads are awake to share it (:attr:`tg_codegen.Target.awake`); 0 where they must be woken.
+      entries: gets what is to be kept on disk, key and content, for :func:`keep_on_disk`; without it, it is kept now.
 
     Raises:
       DeviceError: if the device runs no kernels, or not those with such work-groups.
@@ -38,8 +42,17 @@ def make_spec(device: Compiled, ast: LazyOp, awake: int = 0) -> ProgramSpec:
         # a kernel whose plan failed is not kept: every process that needs it reports the failure
         data = None if key is None or spec.fallback else speccache.dump(spec)
         if key is not None and data is not None:
-            diskcache.put("kernel", key, data)
+            if entries is None:
+                keep_on_disk([(key, data)])
+            else:
+                entries.append((key, data))
     return without_uops(spec)
+
+
+def keep_on_disk(entries: Iterable[tuple[str, bytes]]) -> None:
+    """Keeps rendered kernels from one process to the next: key and content of each."""
+    for key, data in entries:
+        diskcache.put("kernel", key, data)
 
 
 def without_uops(spec: ProgramSpec) -> ProgramSpec:

@@ -115,6 +115,7 @@ class Making:
         self.threads: list[threading.Thread] = []
         self._jobs: deque[_Job] = deque()
         self._done: list[tuple[_Job, bytes]] = []
+        self._entries: list[tuple[str, bytes]] = []
         self._compilers: dict[Compiler, None] = {}
         self._spent = 0.0
         _MAKINGS.add(self)
@@ -131,29 +132,28 @@ class Making:
         self.keys.add((device.device, key))
         try:
             with span("render"):
-                spec = make_spec(device, ast, awake)
+                spec = make_spec(device, ast, awake, self._entries)
         except Exception:
             self.failed = True
             return
         self._compilers[compiler] = None
         with _COMPILING.change:
             self._jobs.append(_Job(compiler, device, key, ast, spec))
-        self._compile(compiler.parallel)
+        self._compile(max(1, compiler.parallel - 1))  # this thread generates beside them
         self._spent += time.perf_counter() - start
 
     def _compile(self, most: int) -> None:
-        """Starts a thread, if there are fewer and something to do."""
+        """Starts threads while there are fewer, as many as there is something to do for."""
         with _COMPILING.change:
             self.threads = [thread for thread in self.threads if thread.is_alive()]
-            if not self._jobs or len(self.threads) >= most:
-                return
-            # the thread takes over the settings of this one
-            thread = threading.Thread(target=copy_context().run, args=(self._work,))
-            try:
-                thread.start()
-            except RuntimeError:  # no more threads: kernels are made one by one, as they are asked for
-                return
-            self.threads.append(thread)
+            for _ in range(min(most - len(self.threads), len(self._jobs))):
+                # the thread takes over the settings of this one
+                thread = threading.Thread(target=copy_context().run, args=(self._work,))
+                try:
+                    thread.start()
+                except RuntimeError:  # no more threads: kernels are made one by one, as they are asked for
+                    return
+                self.threads.append(thread)
 
     def _work(self) -> None:
         me = threading.current_thread()
@@ -168,6 +168,7 @@ class Making:
             try:
                 with span("compile", kernel=job.spec.name):
                     self._done.append((job, job.compiler.compile_cached(job.spec.src)))
+                job.device.ready()
             except Exception:
                 continue  # the error comes again when the kernel is asked for
             finally:
@@ -178,8 +179,9 @@ class Making:
         from tg_codegen.ir.uop import UOp
 
         start = time.perf_counter()
-        if self._jobs:
-            self._compile(1)
+        for compiler in self._compilers:
+            self._compile(compiler.parallel)
+        self._store()
         try:
             while self._at_work():
                 if progress is not None:
@@ -209,8 +211,19 @@ class Making:
         with _COMPILING.change:
             self._jobs.clear()
             threads = list(self.threads)
+        self._store()
         for thread in threads:
             thread.join()
+
+    def _store(self) -> None:
+        """Writes the rendered kernels to the disk.
+
+        Not as they come: each call of the system would let the compilers into Python, and wait until they are out.
+        """
+        from .generate import keep_on_disk
+
+        entries, self._entries = self._entries, []
+        keep_on_disk(entries)
 
     @property
     def done(self) -> int:

@@ -25,7 +25,7 @@ from ...host.tools import c_compiler
 from ...memory.arena import SharedAllocator
 from ...memory.host import HostAllocator, physical_memory
 from .graph import CPUGraph
-from .pool import pool
+from .pool import pool, pool_threads
 from .program import CPUProgram
 
 _QEMU = "QEMU"
@@ -76,8 +76,12 @@ class CPUDevice(Compiled):
     @property
     def steps_apart(self) -> int:
         """All threads, where native code walks the steps."""
-        threads = pool()
-        return threads.threads if self.graph is not None and threads is not None else 0
+        return pool_threads() if self.graph is not None else 0
+
+    def ready(self) -> None:
+        """Compiles the native code that launches kernels."""
+        if self.graph is not None:
+            pool()
 
     @classmethod
     def renderers(cls) -> Mapping[str, str | None]:

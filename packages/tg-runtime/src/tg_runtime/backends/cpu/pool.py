@@ -169,6 +169,11 @@ def pool() -> Pool | None:
     return _pools[0]
 
 
+def pool_threads() -> int:
+    """How many threads the pool has, which this does not make; 0 where nothing can compile it."""
+    return core_count() if native.supported() and ir_compiler() is not None else 0
+
+
 def _after_fork() -> None:
     for one in _pools:
         one.forked()
