@@ -292,4 +292,4 @@ def test_how_many_kernels_it_takes(n: int, most: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(loop, "foreseen", lambda work, _: found.update(kernel for _, kernel in work))
     with Tensor.no_grad():
         linalg.eig(Tensor(some(n, n, dtype="float32"), device="NULL"))
-    assert len(found) <= most
+    assert most // 2 < len(found) <= most
