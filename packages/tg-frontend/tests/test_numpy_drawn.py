@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -51,18 +52,21 @@ def drawn(rng: Random, shape: tuple[int, ...], kind: str, ends: bool = False) ->
     return (found + 1j * rng.standard_normal(shape) if dtype.kind == "c" else found).astype(dtype)
 
 
-def check(found: Any, wanted: Any, what: str, signs: bool = False) -> None:
-    """Sees to it that tensors have the elements of arrays, in a dtype of the same kind, with the signs of zeros."""
+def check(found: Any, wanted: Any, what: str, signs: bool = False, mixed: bool = False) -> None:
+    """Sees to it that tensors have the elements of arrays, in a dtype of the same kind, with the signs of zeros.
+
+    Integers may be of the other kind where both kinds met: dtypes promote by other rules.
+    """
     if isinstance(wanted, (tuple, list)):
         assert isinstance(found, (tuple, list)) and len(found) == len(wanted), what
         for one, other in zip(found, wanted, strict=True):
-            check(one, other, what, signs)
+            check(one, other, what, signs, mixed)
         return
     assert isinstance(found, Tensor), f"{what} gives a {type(found).__name__}"
     array, wanted = found.numpy(), np.asarray(wanted)
     assert array.shape == wanted.shape, what
     kinds = array.dtype.kind, wanted.dtype.kind
-    assert kinds[0] == kinds[1] or set(kinds) == {"i", "u"}, f"{what}: {array.dtype} for {wanted.dtype}"
+    assert kinds[0] == kinds[1] or (mixed and set(kinds) == {"i", "u"}), f"{what}: {array.dtype} for {wanted.dtype}"
     digits = max(DIGITS.get(dtype.name, 1e-9) for dtype in (array.dtype, wanted.dtype))
     if kinds[1] not in "fc":
         np.testing.assert_array_equal(array, wanted, err_msg=what)
@@ -99,7 +103,7 @@ def compare(call: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], t
     except TypeError as error:
         assert "complex" in str(error), what
         return
-    check(found, wanted, what, signs=isinstance(call, np.ufunc))
+    check(found, wanted, what, isinstance(call, np.ufunc), {np.asarray(x).dtype.kind for x in args} >= {"i", "u"})
 
 
 def shapes(rng: Random, count: int) -> list[tuple[int, ...]]:
@@ -250,6 +254,27 @@ def test_functions(name: str) -> None:
         shape = (int(rng.integers(3, 6)), int(rng.integers(3, 6)))
         x = np.asarray(rng.integers(0, 9, shape) if kind[0] in "iu" else rng.standard_normal(shape) * 3).astype(kind)
         compare(CALLS[name], [x], {}, [True], f"{name} of {kind}")
+
+
+PRODUCTS = "dot vdot inner outer kron tensordot matmul linalg.outer linalg.matmul linalg.vecdot".split()
+"""Functions of two arrays with any numbers of axes."""
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_over_any_number_of_axes(name: str) -> None:
+    """Numbers of axes that fit give numpy's shape; others are refused, be the numbers real or complex."""
+    rng, call = np.random.default_rng(PRODUCTS.index(name)), operator.attrgetter(name)(NP)
+    for kind, first, second in itertools.product(("float64", "complex128", "uint8"), range(4), range(4)):
+        args = [rng.integers(0, 4, (3,) * axes).astype(kind) for axes in (first, second)]
+        for given in ([_tensor(args[0]), _tensor(args[1])], [args[0].tolist(), _tensor(args[1])]):
+            what = f"{name} of {kind}, axes: {first} and {second}"
+            try:
+                wanted = call(*args)
+            except (ValueError, IndexError):
+                with pytest.raises((TypeError, ValueError, IndexError)):
+                    call(*given)
+                continue
+            check(call(*given), wanted, what, mixed=kind == "uint8")
 
 
 WRONG: list[Callable[[Any], Any]] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy
@@ -24,7 +25,12 @@ KEYS = RNG.integers(0, 3, (3, 9))
 
 
 def same(mine: Any, theirs: Any) -> None:
-    """Results of one shape and with the same values, one or several."""
+    """Results of one shape and with the same values, one or several, be they in lists."""
+    if isinstance(theirs, tuple) and any(isinstance(one, list) for one in theirs):
+        assert len(mine) == len(theirs)
+        for one, other in zip(mine, theirs, strict=True):
+            same(one, other)
+        return
     left, right = ([one] if not isinstance(one, (tuple, list)) else list(one) for one in (mine, theirs))
     assert len(left) == len(right)
     for a, b in zip(left, right, strict=True):
@@ -57,7 +63,12 @@ CASES: list[tuple[Any, ...]] = [
     ("ix_", [0, 2], np.array([True, False, True, True])),
     ("block", [[np.eye(2), np.zeros((2, 3))], [np.ones((1, 2)), np.full((1, 3), 7.0)]]), ("block", [1.0, OTHER, 2.0]),
     ("block", OTHER), ("block", [[OTHER], [OTHER]]), ("hamming", 7), ("hanning", 7), ("bartlett", 6), ("blackman", 1),
-    ("conjugate", OTHER + 1j),
+    ("conjugate", OTHER + 1j), ("histogram", ROW, [-1.0, 0.0, 2.0]), ("histogram", ROW, (-1.5, 3)),
+    *(("histogram2d", ROW, ROW[::-1].copy(), bins) for bins in (3, (2, 3), [0.0, 1.0, 3.0], ([0.0, 1.0, 3.0], 2),
+                                                               np.array([-1.0, 0.0, 3.0]))),
+    *(("gradient", SQUARE, *apart) for apart in ((), (2.0,), (2.0, 0.5), (0.5, [0.0, 1.0, 4.0]))),
+    ("histogramdd", SQUARE, (2, [-1.0, 0.0, 1.0], 3)), ("histogramdd", SQUARE, 2, [(-1, 1), (0, 2), (-2, 0)]),
+    ("gradient", ROW, np.arange(6.0) ** 2), ("gradient", ROW, [0.0, 1.0, 3.0, 4.0, 8.0, 9.0]),
 ]  # fmt: skip
 
 
@@ -71,6 +82,18 @@ def _tensors(given: Any) -> Any:
 def test_beside_numpy(case: tuple[Any, ...]) -> None:
     name, *args = case
     same(named(name)(*map(_tensors, args)), getattr(np, name)(*args))
+
+
+def test_what_a_set_has_more_keeps_its_dtype() -> None:
+    """No element is rounded to the digits of what the other set has."""
+    kinds = "uint8", "int32", "int64", "float32", "float64"
+    for first, second in itertools.product(kinds, kinds):
+        elements = [one for one in (3, 7, 2**24 + 1, 2**53 + 1) if first[0] == "f" or one <= np.iinfo(first).max]
+        a, b = np.array(elements).astype(first), np.array([3, 9]).astype(second)
+        for alone in (False, True):
+            mine, theirs = functions.setdiff1d(Tensor(a), Tensor(b), alone).numpy(), np.setdiff1d(a, b, alone)
+            assert mine.dtype == theirs.dtype
+            np.testing.assert_array_equal(mine, theirs)
 
 
 @pytest.mark.parametrize("name", ["polyval", "polysub"])
@@ -141,6 +164,7 @@ def test_what_is_written_in_brackets() -> None:
     ("block", ([OTHER, [OTHER]],), "several depths"), ("packbits", (FLAGS, None, "both"), "'big' or 'little'"),
     ("unpackbits", (BYTES, None, -99), "99 bits less than 48"),
     ("apply_along_axis", (lambda row: row, 0, np.zeros((3, 0))), "has no row"),
+    ("histogram2d", (ROW, ROW, ([1.0, 0.0], 2)), "not in order"), ("gradient", (ROW, 1.0, 2.0), "2 spacings for 1"),
     ("apply_over_axes", (lambda x, axis: x.sum(), SQUARE, 0), "the function gave"),
 ])  # fmt: skip
 def test_what_is_refused(name: str, args: Any, said: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 
-from tg_dtype import can_safe_cast
+from tg_dtype import can_safe_cast, dtypes
 
 from ..host.coerce import to_dtype
 from ..host.transfer import number_of
@@ -139,10 +139,11 @@ def _known(name: str, method: str, inputs: tuple[Any, ...], kwargs: dict[str, An
         return NotImplemented
     x: Any = inputs[0]
     ordered = x.dtype.kind in _KINDS.get(name, (x.dtype.kind,))
+    wide = {"dtype": dtypes.uint64} if name in _RUNNING and x.dtype.kind == "uint" else {}  # int64 in methods
     if method == "reduce" and name in _REDUCTIONS and ordered and not asked - {"axis", "keepdims"}:
-        return getattr(x, _REDUCTIONS[name])(kwargs.get("axis", 0), bool(kwargs.get("keepdims", False)))
+        return getattr(x, _REDUCTIONS[name])(kwargs.get("axis", 0), bool(kwargs.get("keepdims", False)), **wide)
     if method == "accumulate" and name in _RUNNING and not asked - {"axis"}:
-        return getattr(x, _RUNNING[name])(kwargs.get("axis", 0))
+        return getattr(x, _RUNNING[name])(kwargs.get("axis", 0), **wide)
     if method == "outer" and not asked:
         first, second = _as_tensors(inputs, name)
         if isinstance(second, Base):
@@ -170,7 +171,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[s
     """
     name = ufunc.__name__
     outs = kwargs.get("out", ())
-    tensors = list(tensors_of([inputs, outs]))
+    tensors = list(tensors_of([inputs, outs, kwargs.get("where")]))
     if not (outs and any(map(wants_gradient, tensors))) and any(isinstance(x, Base) for x in inputs):
         found = NotImplemented if has_no_tensor(inputs) else _known(name, method, inputs, kwargs)
         if found is not NotImplemented:

@@ -34,10 +34,10 @@ _OTHERS = {"amax": "max", "amin": "min", "concatenate": "concat"}
 _METHODS = {
     "isin": 4, "rot90": 3, "diagonal": 4, "swapaxes": 3, "isclose": 5, "allclose": 5,
     **dict.fromkeys(
-        "nanmean kron inner cross diag hsplit vsplit dsplit dot vdot bincount trapezoid squeeze".split(), 2
+        "nanmean kron inner cross diag hsplit vsplit dsplit bincount trapezoid squeeze".split(), 2
     ),
     **dict.fromkeys(
-        "nan_to_num trace fliplr flipud ravel unique corrcoef "
+        "nan_to_num fliplr flipud ravel unique corrcoef "
         "atleast_1d atleast_2d atleast_3d".split(), 1
     ),
 }  # fmt: skip
@@ -64,6 +64,13 @@ def _given(args: Any, device: str) -> Any:
     if type(args) in (list, tuple):
         return type(args)(_given(part, device) for part in args)
     return Tensor(args, device=device) if transfer.is_array(args) and args.ndim else args
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether something is a number, or a list in which there is neither a tensor nor an array."""
+    if type(value) in (list, tuple):
+        return all(map(_is_plain, value))
+    return isinstance(value, (bool, int, float, complex))
 
 
 def _limited(function: Callable[..., Any], most: int) -> Callable[..., Any]:
@@ -149,6 +156,10 @@ def _nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
     return a.nansum(axis, keepdims, dtype=_sum_dtype(a, dtype))
 
 
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    return a.trace(offset, axis1, axis2, _sum_dtype(a, dtype))
+
+
 def _sum_dtype(a: Any, dtype: Any) -> Any:
     """The dtype of sums and products: where none is given, of unsigned integers uint64, as numpy has it."""
     return "uint64" if dtype is None and a.dtype.kind == "uint" else dtype
@@ -224,9 +235,28 @@ def _diff(a: Any, n: int = 1, axis: int = -1, **edges: Any) -> Any:
     return a.diff(n, axis, **edges)
 
 
+def _both(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two operands as tensors."""
+    first, second = (x if isinstance(x, Tensor) else beside(Tensor, x, (a, b)) for x in (a, b))
+    return first, second
+
+
 def _outer(a: Any, b: Any) -> Any:
-    first, second = ((x if isinstance(x, Tensor) else beside(Tensor, x, (a, b))).flatten() for x in (a, b))
-    return first.outer(second)
+    first, second = _both(a, b)
+    return first.flatten().outer(second.flatten())
+
+
+def _dot(a: Any, b: Any) -> Any:
+    """Of more than two axes, over the last of one and the last but one of the other, whatever the others are."""
+    first, second = _both(a, b)
+    if first.ndim == 0 or second.ndim == 0:
+        return first * second
+    return first.inner(second) if second.ndim == 1 else first.tensordot(second, ((-1,), (-2,)))
+
+
+def _vdot(a: Any, b: Any) -> Any:
+    first, second = _both(a, b)
+    return first.flatten().vdot(second.flatten())
 
 
 def _imag(a: Any) -> Any:
@@ -255,6 +285,7 @@ def _handlers() -> dict[str, Callable[..., Any]]:
         "where": _where, "clip": _clip, "round": _around, "around": _around, "take": _take, "transpose": _transpose,
         "linalg.norm": _norm, "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "real": lambda a: a.real,
         "imag": _imag, "nansum": _nansum, "average": _average, "median": _median, "diff": _diff, "outer": _outer,
+        "trace": _trace, "dot": _dot, "vdot": _vdot,
     }  # fmt: skip
     found |= {f"numpy.{name}": _bound(function) for name, function in own.items()}
     return found | {"numpy.einsum": Tensor.einsum}
@@ -281,6 +312,8 @@ def numpy_function(name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         return NotImplemented
     given = _given(args, first.device), {key: _given(value, first.device) for key, value in asked.items()}
     try:
+        if args and _is_plain(args[0]):
+            given = (beside(Tensor, args[0], tensors_of([args, asked])), *given[0][1:]), given[1]
         found = known(*given[0], **given[1])
     except (TypeError, ValueError, IndexError):
         if any(map(wants_gradient, tensors_of([args, asked]))):

@@ -69,7 +69,7 @@ def rmatmul(t: Any, w: Any) -> Any:
 
 def vdot(t: Any, x: Any) -> Any:
     left = conj(t) if is_complex(t) else t
-    return bilinear("dot")(left, x)
+    return bilinear("vdot")(left, x)  # of parts, which are vectors
 
 
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def gradient(
-    input: Tensor, *, spacing: Any = 1, dim: int | Sequence[int] | None = None, edge_order: int = 1
+    input: Tensor, *varargs: Any, spacing: Any = 1, dim: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Slopes of a function that is given by its values, as PyTorch's function of this name has them.
 
@@ -28,6 +28,7 @@ def gradient(
 
     Args:
       input: the values.
+      varargs: ``spacing`` as numpy takes it: a number for all axes, or for each a number or a tensor or list of places.
       spacing: how far neighbours are apart: a number, one for each axis, or for each axis a tensor of places.
       dim: along which axes; all if None.
       edge_order: 1 or 2: of what order the differences at both ends are.
@@ -36,6 +37,7 @@ def gradient(
       The slopes along each of these axes.
 
     Raises:
+      TypeError: if distances are given by position and by name.
       ValueError: if there are too few values along an axis, or an axis is given twice; if ``spacing`` does not fit,
         or the order is another one.
 
@@ -53,8 +55,13 @@ def gradient(
     axes = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
     if len({axis % max(x.ndim, 1) for axis in axes}) < len(axes):
         raise ValueError(f"gradient: an axis is given twice in {tuple(axes)}")
+    if varargs and not (isinstance(spacing, int) and spacing == 1):
+        raise TypeError("gradient: distances are given by position or as spacing, not both")
     step = 1 if spacing is None else spacing
+    if varargs:
+        step = varargs[0] if len(varargs) == 1 and isinstance(varargs[0], (int, float)) else varargs
     apart = [step] * len(axes) if isinstance(step, (int, float)) else list(step)
+    apart = [beside(Tensor, one, (x,)) if isinstance(one, (list, tuple)) else one for one in apart]
     if len(apart) != len(axes):
         raise ValueError(f"gradient: {len(apart)} spacings for {len(axes)} axes")
     return tuple(_slopes(x, axis, step, edge_order) for axis, step in zip(axes, apart, strict=True))

@@ -42,7 +42,7 @@ def union1d(a: Tensor, b: Tensor) -> Tensor:
 
 
 def setdiff1d(a: Tensor, b: Tensor, assume_unique: bool = False) -> Tensor:
-    """The elements of the first that the second has not.
+    """The elements of the first that the second has not, in the dtype of the first.
 
     Args:
       assume_unique: no tensor has an element twice: the result is in the order of the first, and not sorted.
@@ -53,8 +53,7 @@ def setdiff1d(a: Tensor, b: Tensor, assume_unique: bool = False) -> Tensor:
       >>> setdiff1d(Tensor([1, 2, 3, 2, 4]), Tensor([3, 4, 5]))
       Tensor([1, 2])
     """
-    a, b = _meet(a, b)
-    found = a if assume_unique else _once(a)
+    found = a.flatten() if assume_unique else _once(a)
     return found.masked_select(found.isin(b, invert=True))
 
 

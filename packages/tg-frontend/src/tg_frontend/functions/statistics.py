@@ -345,7 +345,7 @@ def histogram2d(
     Args:
       x: first coordinates, shape (points,).
       y: second coordinates, shape (points,).
-      bins: how many of each coordinate: a number, two, or two tensors of edges.
+      bins: how many of each coordinate: a number, or two; or edges, of both or two lists or tensors of them.
       range: the least and the greatest value of each coordinate; those of the points if None.
       density: divide by the number of points and the size of the fields.
       weights: of the points, shape (points,).
@@ -366,6 +366,8 @@ def histogram2d(
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(f"histogram2d: coordinates of shapes {x.shape} and {y.shape} are no points")
     bounds = None if range is None else [bound for pair in range for bound in pair]
+    if not isinstance(bins, int) and len(bins) > 2:  # as numpy takes them
+        bins = [bins, bins]
     counts, edges = x.stack(y, dim=1).histogramdd(bins, bounds, weights, density)
     return counts, edges[0], edges[1]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 from tg_dtype import DType, dtypes
@@ -92,13 +93,13 @@ def histc(x: A, bins: int = 100, min: float = 0, max: float = 0) -> A:
 
 
 def histogram(
-    x: A, bins: int | A = 10, *, range: tuple[float, float] | None = None, weight: A | None = None,
+    x: A, bins: int | Sequence[float] | A = 10, *, range: tuple[float, float] | None = None, weight: A | None = None,
     density: bool = False,
 ) -> tuple[A, A]:  # fmt: skip
     """Counts of elements in equal bins, and the edges of the bins.
 
     Args:
-      bins: how many; or their edges, shape (bins + 1,), in order.
+      bins: how many; or their edges, shape (bins + 1,), in order, also in a list.
       range: where the first begins and the last ends; if it is not given, the least and the greatest
         element (of nothing 0 and 1).
       weight: this tensor's shape: what each element counts.
@@ -109,7 +110,8 @@ def histogram(
 
     Raises:
       TypeError: if the elements are no floats.
-      ValueError: if there are no bins, the range is no range of finite numbers, or weights have another shape.
+      ValueError: if there are no bins, edges in a list are not in order, the range is no range of finite numbers, or
+        weights have another shape.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -129,7 +131,8 @@ def histogram(
 
 
 def histogramdd(
-    x: A, bins: int | Sequence[int] | Sequence[A] = 10, range: Sequence[float] | None = None, weight: A | None = None,
+    x: A, bins: int | Sequence[int | Sequence[float] | A] = 10,
+    range: Sequence[float] | Sequence[tuple[float, float]] | None = None, weight: A | None = None,
     density: bool = False,
 ) -> tuple[A, tuple[A, ...]]:  # fmt: skip
     """Counts of points in the cells of a grid, and the edges of the grid along each of its axes.
@@ -137,9 +140,9 @@ def histogramdd(
     Args:
       x: coordinates of points, shape (…, d): floats.
       bins: how many bins there are along each axis, one number for all or one for each; or their edges, a tensor of
-        shape (bins + 1,) for each, in order.
-      range: where the first bin begins and the last ends, of each axis one after another, 2 * d numbers; if it is not
-        given, the least and the greatest coordinate, which are computed at once.
+        shape (bins + 1,) for each, or a list, in order.
+      range: where the first bin begins and the last ends, of each axis one after another, 2 * d numbers, or d pairs;
+        if it is not given, the least and the greatest coordinate, which are computed at once.
       weight: what each point counts, shape (…).
       density: divide by the sum and by the size of a cell, so that the integral is 1.
 
@@ -148,8 +151,8 @@ def histogramdd(
 
     Raises:
       TypeError: if the coordinates are no floats.
-      ValueError: if there are no axes or no bins, the numbers of bins or bounds are not d, a range is no range of
-        finite numbers, or weights have another shape.
+      ValueError: if there are no axes or no bins, edges in a list are not in order, the numbers of bins or bounds are
+        not d, a range is no range of finite numbers, or weights have another shape.
 
     Example:
       >>> from tg_frontend import Tensor
@@ -167,12 +170,15 @@ def histogramdd(
         raise ValueError(f"{what}: weights of shape {weight.shape} for points of shape {x.shape}")
     d = x._ints()[-1]
     each: Any = [bins] * d if isinstance(bins, int) else list(bins)
-    if len(each) != d or (range is not None and len(range) != 2 * d):
+    bounds: Any = range
+    if range is not None and all(isinstance(bound, (list, tuple)) for bound in range):
+        bounds = [bound for pair in bounds for bound in pair]
+    if len(each) != d or (range is not None and len(bounds) != 2 * d):
         raise ValueError(f"{what}: bins {bins!r} and range {range!r} of points with {d} coordinates")
     points = x.reshape((-1, d))
     divided = [
         _divided(points.shrink((None, (axis, axis + 1))).flatten(), one,
-                 None if range is None else (range[2 * axis], range[2 * axis + 1]), what)
+                 None if range is None else (bounds[2 * axis], bounds[2 * axis + 1]), what)
         for axis, one in enumerate(each)
     ]  # fmt: skip
     edges = [edge for _, edge, _ in divided]
@@ -189,20 +195,30 @@ def histogramdd(
     return counts, tuple(edges)
 
 
-def _divided(x: A, bins: int | A, range: tuple[float, float] | None, what: str) -> tuple[A, A, Any]:
+def _divided(
+    x: A, bins: int | Sequence[float] | A, range: tuple[float, float] | None, what: str
+) -> tuple[A, A, Any]:  # fmt: skip
     """The bin of each element of a vector (-1 for none), the edges of the bins, and how wide each bin is."""
-    if isinstance(bins, Array):
-        edges, number = bins.cast(x.dtype), bins._ints()[0] - 1 if bins.ndim == 1 else 0
+    given: Any = bins
+    if isinstance(given, str):
+        raise TypeError(f"{what}: a number of bins or their edges are wanted, got {given!r}")
+    if isinstance(given, (list, tuple)):
+        if any(left > right for left, right in pairwise(given)):
+            raise ValueError(f"{what}: edges {given!r} are not in order")
+        given = type(x)(given, dtype=x.dtype, device=x.device)
+    if isinstance(given, Array):
+        edges: A = given.cast(x.dtype)  # type: ignore[assignment]
+        number = given._ints()[0] - 1 if given.ndim == 1 else 0
         if number < 1 or range is not None:
-            raise ValueError(f"{what}: edges of shape {bins.shape}, range {range}; two edges or more alone are used")
+            raise ValueError(f"{what}: edges of shape {given.shape}, range {range}; two edges or more alone are used")
         place = searchsorted(edges, x, right=True) - 1
         place = x.eq(edges.shrink(((number, number + 1),))).where(number - 1, place)
         place = (place < number).where(place, -1).cast(dtypes.int32)
         return place, edges, edges.shrink(((1, number + 1),)) - edges.shrink(((0, number),))
-    low, high = _bounds(x, bins, *(range or (0.0, 0.0)), 0.5, what)
-    width = (high - low) / bins
-    edges = iota(type(x), bins + 1, dtypes.int32, x.device).cast(x.dtype) * width + low
-    return _bin_of(x, bins, low, high), edges, width
+    low, high = _bounds(x, given, *(range or (0.0, 0.0)), 0.5, what)
+    width = (high - low) / given
+    edges = iota(type(x), given + 1, dtypes.int32, x.device).cast(x.dtype) * width + low
+    return _bin_of(x, given, low, high), edges, width
 
 
 def _weighed(place: A, weight: A | None, number: int, dtype: DType) -> A:
