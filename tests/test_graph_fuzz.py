@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ import pytest
 
 from tests.fuzz import graphs
 from tg_frontend import Tensor
-from tg_frontend.array import writing
+from tg_frontend.array import base, writing
 from tg_frontend.autograd import differentiation, hooks
 from tg_frontend.ops import filling
 from tg_lazy import Context
 
-FOUND = (5, 92, 137, 243, 272, 368, 516, 551, 252284212, 330701850)
-"""What runs from new seeds found."""
+FOUND = (Path(__file__).parent / "data" / "graph_programs.txt").read_text(encoding="utf-8").split("\n\n")
+"""Programs that went wrong once, which runs from new seeds found."""
 
 
 @pytest.mark.drawn(3)
@@ -28,10 +29,11 @@ def test_programs(device: str, first: int, count: int) -> None:
             assert finding is None, f"\n{finding}"
 
 
-@pytest.mark.parametrize("seed", FOUND)
-def test_what_was_found(seed: int) -> None:
+@pytest.mark.parametrize("place", range(len(FOUND)))
+def test_what_was_found(place: int) -> None:
+    lines = FOUND[place].splitlines()
     with Context(DEV="NUMPY"):
-        assert graphs.attempt(seed) is None
+        assert graphs.Draft.run(lines) is not None and not graphs.wrong(lines)
 
 
 def _found(first: int = 0, seeds: int = 700) -> str:
@@ -66,6 +68,16 @@ def test_copies_do_not_go_around_the_first_hook_of_what_is_copied(monkeypatch: p
 def test_hooks_that_are_not_called_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(differentiation, "called_back", lambda node, grad, fill: grad)
     assert _found(seeds=60)
+
+
+def test_hooks_of_complex_tensors_that_see_one_part_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(differentiation, "partners", lambda node: [])
+    assert re.search(r" saw \[|gradient of|computed from one another", _found(30))
+
+
+def test_parts_without_gradients_of_their_own_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "agreed", lambda *parts: parts)
+    assert re.search(r" saw \[|gradient of", _found(145))
 
 
 def test_tensors_that_are_not_cut_off_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

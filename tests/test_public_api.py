@@ -18,8 +18,8 @@ MODULES = (
     "tinytg", "tinytg.nn", "tinytg.nn.functional", "tinytg.nn.optim", "tinytg.nn.optim.swa_utils",
     "tinytg.nn.init", "tinytg.nn.utils", "tinytg.nn.utils.rnn", "tinytg.nn.data", "tinytg.nn.datasets", "tinytg.nn.amp",
     "tinytg.nn.lr_scheduler", "tinytg.nn.state", "tinytg.autograd", "tinytg.autograd.functional",
-    "tinytg.linalg", "tinytg.fft", "tinytg.special", "tinytg.signal.windows", "tinytg.text", "tinytg.language",
-    "tinytg.functions",
+    "tinytg.autograd.graph", "tinytg.linalg", "tinytg.fft", "tinytg.special", "tinytg.signal.windows", "tinytg.text",
+    "tinytg.language", "tinytg.functions",
 )  # fmt: skip
 FILE = Path(__file__).parent / "data" / "public_api.txt"
 

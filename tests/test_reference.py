@@ -31,9 +31,10 @@ def _public() -> set[str]:
     names |= {f"tinytg.fft.{name}" for name in tinytg.fft.__all__}
     names |= {f"tinytg.signal.windows.{name}" for name in tinytg.signal.windows.__all__}
     names |= {f"tinytg.language.{name}" for name in tinytg.language.__all__}
-    again = ("Function", "detect_anomaly", "functional", "set_detect_anomaly")  # shown where they are from
+    again = ("Function", "detect_anomaly", "functional", "graph", "set_detect_anomaly")  # shown where they are from
     names |= {f"tinytg.autograd.{name}" for name in autograd.__all__ if name not in again}
     names |= {f"tinytg.autograd.functional.{name}" for name in autograd.functional.__all__}
+    names |= {f"tinytg.autograd.graph.{name}" for name in autograd.graph.__all__}
     names |= {f"tinytg.text.{name}" for name in tinytg.text.__all__}
     names |= {f"tinytg.functions.{name}" for name in functions.__all__}
     modules = {

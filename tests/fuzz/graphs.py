@@ -76,7 +76,7 @@ class Hook:
       factor: of the gradient; None to leave it.
     """
 
-    def __init__(self, factor: float | None) -> None:
+    def __init__(self, factor: complex | None) -> None:
         self.factor, self.seen = factor, list[Array]()
         self.at: Node | None = None
 
@@ -219,7 +219,7 @@ class Taped:
         return self.result(self.x.conj(), (self,), lambda g: (g.conj(),)) if self.x.dtype.kind == "c" else self
 
     def abs(self) -> Taped:
-        turn = self.x / np.abs(self.x)
+        turn = np.divide(self.x, np.abs(self.x), out=np.zeros_like(self.x), where=self.x != 0)
         return self.result(np.abs(self.x), (self,), lambda g: (g.real * turn,))
 
     def sum(self) -> Taped:
@@ -296,8 +296,8 @@ class Taped:
 
     def register_hook(self, hook: Hook) -> Hook:
         node = self.node()
-        if node is None or self.x.dtype.kind == "c":
-            raise ValueError("no gradient")
+        if node is None or (isinstance(hook.factor, complex) and self.x.dtype.kind != "c"):
+            raise ValueError("no gradient, or a complex one of a real tensor")
         node.hooks.append(hook)
         hook.at = node
         return hook
@@ -423,7 +423,7 @@ class Draft:
         return rng.choice((
             f"{one} {rng.choice('+-*')} {other}", f"{one} * {other}", f"{one}.tanh()", f"{one}.sin()",
             f"{one}.square()", f"{one} * {rng.choice(('0.5', '1j', '(2-1j)'))}", f"{one}.clone()", f"{one}.conj()",
-            f"{one}.abs()", f"{one}.sum() * 0.25", self.view(one),
+            f"{one}.abs()", f"{one}.sum() * 0.25", self.view(one), f"{one} {rng.choice('+-')} 1j",
         ))  # fmt: skip
 
     def write(self) -> str:
@@ -441,7 +441,7 @@ class Draft:
         return rng.choice((
             f"h{len(self.lines)} = hook({rng.choice(('None', '2.0', '-0.5'))}); "
             f"r{len(self.lines)} = {name}.register_hook(h{len(self.lines)})",
-            f"h{len(self.lines)} = hook({rng.choice(('None', '3.0'))}); "
+            f"h{len(self.lines)} = hook({rng.choice(('None', '3.0', '1j', '(1-2j)'))}); "
             f"r{len(self.lines)} = {name}.register_hook(h{len(self.lines)})",
             f"{name}.retain_grad()", f"{name}.retain_grad()", f"{name}.detach_()",
             f"{name}.requires_grad_({rng.choice(('True', 'True', 'False'))})",

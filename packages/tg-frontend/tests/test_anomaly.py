@@ -31,7 +31,7 @@ def line_of(function: Callable[..., object], text: str) -> tuple[str, int]:
 
 
 def failing(function: Callable[[], object], inf: bool = False) -> AnomalyError:
-    with pytest.raises(AnomalyError) as found, detect_anomaly(inf):
+    with pytest.raises(AnomalyError) as found, detect_anomaly(inf=inf):
         function()
     return found.value
 
@@ -363,6 +363,16 @@ def test_spellings_and_scopes() -> None:
     assert ANOMALY.value == 0
     with detect_anomaly(), Context(ANOMALY=0):
         Tensor(bad).log().realize()
+    with detect_anomaly(), detect_anomaly(check_nan=False):
+        Tensor([-1.0]).log().realize()
+    with detect_anomaly(), set_detect_anomaly(True, check_nan=False):
+        assert ANOMALY.value == 1  # that of the block goes before that of all threads
+    with set_detect_anomaly(True, check_nan=False):
+        Tensor([-1.0]).log().realize()
+    with pytest.raises(ValueError, match="^detect_anomaly: inf=True with check_nan=False"):
+        detect_anomaly(False, inf=True)
+    with pytest.raises(ValueError, match="set_detect_anomaly: inf=True with check_nan=False"):
+        set_detect_anomaly(True, False, True)
     with set_detect_anomaly(True, inf=True):
         assert ANOMALY.value == 2
         with set_detect_anomaly(False):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -401,3 +402,29 @@ def test_in_functions_of_functions(name: str, backend: str) -> None:
         return [TRANSFORMS[name](function)(x)]
 
     both(program)
+
+
+def test_blocks_of_ones_own_around_the_first_call_and_the_others() -> None:
+    events: list[str] = []
+
+    @contextmanager
+    def block(name: str) -> Iterator[None]:
+        events.append(name)
+        yield
+        events.append(f"end of {name}")
+
+    def function(x: Tensor, power: int) -> Tensor:
+        events.append("call")
+        return x**power
+
+    x = leaf(1.0, 2.0)
+    y = nn.checkpoint(
+        function, x, power=3, use_reentrant=False, determinism_check="none", debug=True, early_stop=False,
+        context_fn=lambda: (block("first"), block("again")),
+    )  # fmt: skip
+    assert events == ["first", "call", "end of first"]
+    y.sum().backward()
+    assert events[3:] == ["again", "call", "end of again"] and grad(x).tolist() == [3, 12]
+    with Tensor.no_grad():
+        nn.checkpoint(function, x, 2, context_fn=lambda: (block("first"), block("again")))
+    assert events[6:] == ["first", "call", "end of first"]

@@ -368,7 +368,8 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
 ELSEWHERE = frozenset(
     """
     float half bfloat16 double int long short byte char bitcast numpy data tolist item schedule schedule_with_vars
-    requires_grad_ retain_grad backward gradient rand randn rand_like randn_like conv1d conv2d conv3d conv_transpose1d
+    requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook backward gradient rand randn
+    rand_like randn_like conv1d conv2d conv3d conv_transpose1d
     conv_transpose2d conv_transpose3d cholesky cholesky_inverse cholesky_solve det geqrf inverse logdet lu lu_solve
     matrix_exp orgqr ormqr pinverse qr slogdet svd triangular_solve as_strided as_strided_scatter combinations corrcoef
     cov l1_loss ldexp log_softmax logaddexp logcumsumexp logspace logsumexp nonzero_static normal_ normalize

@@ -130,3 +130,29 @@ def test_backward_to_complex_inputs() -> None:
     z.grad = None
     squares.backward(Tensor(np.ones(3) + 0j), inputs=[z])
     assert z.grad is not None and np.allclose(z.grad.numpy(), 2 * values.conj())
+
+
+@pytest.mark.parametrize("filled", [True, False])
+@pytest.mark.parametrize("again", [False, True])
+def test_what_no_gradient_reaches_is_none_or_zeros(filled: bool, again: bool) -> None:
+    seen: list[Any] = []
+
+    class Three(Function):
+        @staticmethod
+        def forward(ctx: FunctionContext, x: Tensor) -> Any:
+            ctx.set_materialize_grads(filled)
+            return x * 2, x * 3, x * (1 + 1j)
+
+        @staticmethod
+        def backward(ctx: FunctionContext, *grads: Tensor) -> Any:
+            seen.append([one if one is None else one.tolist() for one in grads])
+            return sum(one.real for one in grads if one is not None)
+
+    x = Tensor([1.0], requires_grad=True)
+    one, two, three = Three.apply(x)
+    cases: list[tuple[Tensor, list[list[complex]]]] = [
+        (one.sum(), [[1], [0], [0]]), (one.sum() + two.sum() * 2, [[1], [2], [0]]), (three.imag.sum(), [[0], [0], [1j]])
+    ]  # fmt: skip
+    for loss, want in cases:
+        loss.backward(retain_graph=True, create_graph=again)
+        assert seen.pop() == [value if filled or any(value) else None for value in want]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tg_frontend import Function, FunctionContext, Tensor, grad, vmap
+from tg_frontend.transform.graph import Node, register_multi_grad_hook
 
 
 def test_a_hook_sees_and_changes_a_gradient() -> None:
@@ -220,3 +221,202 @@ def test_a_kept_gradient_is_that_of_the_newest_elements() -> None:
     y.mul_(3)
     y.sum().backward()
     assert y.grad is not None and y.grad.tolist() == [1.0, 1.0]
+
+
+# *** complex numbers: a hook sees dL/dRe + i dL/dIm, all of it ***
+
+Z = np.array([[1.0 + 2.0j, 3.0 - 1.0j]])
+
+
+def test_a_hook_of_a_complex_tensor_sees_and_changes_a_gradient() -> None:
+    z = Tensor(Z, requires_grad=True)
+    w = z * (1 + 2j)
+    seen: list[Any] = []
+
+    def times_i(grad: Tensor) -> Tensor:
+        seen.append(grad.numpy())
+        return grad * 1j
+
+    handle = w.register_hook(times_i)
+    w.retain_grad()
+    z.register_hook(lambda grad: seen.append(grad.numpy()))
+    (w * w).imag.sum().backward(retain_graph=True)
+    of_w = (2j * Z.conj() * (1 - 2j)) * 1j
+    assert w.grad is not None and z.grad is not None
+    np.testing.assert_allclose(seen[0], of_w / 1j)
+    np.testing.assert_allclose(w.grad.numpy(), of_w)
+    np.testing.assert_allclose(seen[1], of_w * (1 - 2j))
+    np.testing.assert_allclose(z.grad.numpy(), of_w * (1 - 2j))
+    seen.clear()
+    handle.remove()
+    handle.remove()
+    (w.real.sum() + w.imag.sum()).backward()
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("part", ["real", "imag"])
+def test_a_part_that_no_gradient_reaches_gets_what_a_hook_gives_it(part: str) -> None:
+    """Also where nothing was computed from it, and it is all that leads to a leaf."""
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    w = Tensor.complex(x, x.detach() * 3) if part == "imag" else Tensor.complex(x.detach() * 3, x)
+    w.register_hook(lambda grad: grad * 1j)
+    getattr(w, part).sum().backward(retain_graph=True)
+    assert x.grad is not None and x.grad.tolist() == ([-1.0, -1.0] if part == "imag" else [1.0, 1.0])
+    (again,) = getattr(w * 2, part).sum().gradient(x)
+    assert again.tolist() == ([-2.0, -2.0] if part == "imag" else [2.0, 2.0])
+    z = Tensor(Z, requires_grad=True)
+    z.register_hook(lambda grad: grad * (1 + 1j))
+    getattr(z, part).sum().backward()
+    assert z.grad is not None
+    np.testing.assert_allclose(z.grad.numpy(), np.full((1, 2), (1 + 1j) * (1j if part == "imag" else 1)))
+
+
+def test_a_number_has_a_gradient_where_it_is_a_part() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    for z in (x + 3j, x * (1 + 0j) + 3j, Tensor.complex(x, Tensor([3.0, 3.0]))):
+        (slope,) = (z.abs() ** 2).sum().gradient(z)
+        np.testing.assert_allclose(slope.numpy(), 2 * z.numpy())
+        z.retain_grad()
+        (z.abs() ** 2).sum().backward()
+        assert z.grad is not None
+        np.testing.assert_allclose(z.grad.numpy(), 2 * z.numpy())
+    written = Tensor(Z.copy())
+    written[0, 0] = x[1]
+    written.retain_grad()
+    (written.abs() ** 2).sum().backward()
+    assert written.grad is not None
+    np.testing.assert_allclose(written.grad.numpy(), 2 * written.numpy())
+    with Tensor.no_grad():
+        data = (x * 2) * (1 + 1j)
+    data.reshape(-1).zero_()  # views stay views
+    assert not data.numpy().any()
+
+
+def test_hooks_of_complex_tensors_stay_with_what_was_written() -> None:
+    z = Tensor(Z, requires_grad=True)
+    w, seen = z * 2, list[Any]()
+    w.register_hook(lambda grad: seen.append(grad.numpy()))
+    setattr(w, "imag", w.real * 3)  # noqa: B010  # typed as real tensors have it
+    w.register_hook(lambda grad: grad * 2)
+    w.real.sum().backward(retain_graph=True)
+    np.testing.assert_allclose(seen.pop(), np.full((1, 2), 2 + 0j))
+    w.imag.sum().backward()
+    np.testing.assert_allclose(seen.pop(), np.full((1, 2), 6 + 0j))
+    v = z * 2
+    v.register_hook(lambda grad: None)
+    v.real.mul_(v.imag)
+    v.register_hook(lambda grad: None)
+    with pytest.raises(RuntimeError, match="parts of a complex tensor .* with a hook were computed from one another"):
+        (v * v).real.sum().backward()
+
+
+def test_a_hook_after_both_parts_of_a_leaf_have_their_gradients() -> None:
+    z, seen = Tensor(Z, requires_grad=True), list[Any]()
+
+    def step(leaf: Tensor) -> None:
+        assert leaf is z and leaf.grad is not None
+        seen.append(leaf.grad.numpy())
+        leaf.grad = None
+
+    handle = z.register_post_accumulate_grad_hook(step)
+    z.real.sum().backward()
+    (z * z).imag.sum().backward()
+    (z * 1j).real.sum().backward(create_graph=True)
+    np.testing.assert_allclose(seen[0], np.ones((1, 2)))
+    np.testing.assert_allclose(seen[1], 2j * Z.conj())
+    np.testing.assert_allclose(seen[2], np.full((1, 2), -1j))
+    handle.remove()
+    z.imag.sum().backward()
+    assert len(seen) == 3 and z.grad is not None
+    first = z.grad
+    z.real.sum().backward()
+    assert first.numpy().tolist() == [[1 + 1j, 1 + 1j]]  # added to in place, both parts
+
+
+def test_what_hooks_of_complex_tensors_refuse() -> None:
+    z = Tensor(Z, requires_grad=True)
+    for name in ("register_hook", "register_post_accumulate_grad_hook"):
+        with pytest.raises(TypeError, match=f"{name}: a function of"):
+            getattr(z, name)(3)
+        with pytest.raises(RuntimeError, match=f"{name}: a "):
+            getattr(z.detach(), name)(print)
+    with pytest.raises(RuntimeError, match=r"register_post_accumulate_grad_hook: a leaf that may"):
+        (z * 2).register_post_accumulate_grad_hook(print)
+    handle = z.register_hook(lambda grad: grad.real)
+    with pytest.raises(TypeError, match="a hook returned a tensor of float64; it returns a tensor of complex128"):
+        z.real.sum().backward()
+    handle.remove()
+    z.register_hook(lambda grad: grad.reshape(-1))
+    with pytest.raises(ValueError, match=r"a hook returned a gradient of shape \(2,\)"):
+        z.real.sum().backward()
+    with pytest.raises(ValueError, match=r"grad: one of shape \(2,\), complex128"):
+        z.grad = Tensor(Z[0])
+
+
+def test_gradients_of_gradients_and_of_batches_pass_hooks_of_complex_tensors() -> None:
+    z = Tensor(Z, requires_grad=True)
+    w = z * z
+    w.register_hook(lambda grad: grad * z)  # dL/dw is 1 everywhere: the gradient is z * 2 * conj(z)
+    (slope,) = w.real.sum().gradient(z)
+    np.testing.assert_allclose(slope.numpy(), 2 * np.abs(Z) ** 2)
+    np.testing.assert_allclose(slope.real.sum().gradient(z)[0].numpy(), 4 * Z)
+
+    def turned(z: Tensor) -> Tensor:
+        w = z * 2
+        w.register_hook(lambda grad: grad * 1j)
+        return (w * w).real.sum()
+
+    np.testing.assert_allclose(vmap(grad(turned))(z).numpy(), 8j * Z.conj())
+
+
+# *** several tensors, and the graph ***
+
+
+def test_a_hook_of_several_tensors() -> None:
+    x, z, u = Tensor([1.0, 2.0], requires_grad=True), Tensor(Z[0], requires_grad=True), Tensor(3.0, requires_grad=True)
+    w, seen, firsts = x * z, list[Any](), list[Any]()
+    all_of, first_of = [x, w, u], [x, w]
+    handles = [
+        register_multi_grad_hook(all_of, seen.append), register_multi_grad_hook(first_of, firsts.append, mode="any")
+    ]  # fmt: skip
+    w.real.sum().backward()
+    assert [one if one is None else one.tolist() for one in seen.pop()] == [Z[0].real.tolist(), [1, 1], None]
+    assert [one.tolist() for one in firsts] == [[1, 1]]
+    (u * 2).backward()
+    assert seen.pop()[:2] == [None, None] and len(firsts) == 1
+    with pytest.raises(RuntimeError, match="freed"):
+        w.real.sum().backward()
+    firsts.pop()
+    (x * 1).sum().backward()  # after one that failed
+    assert len(seen) == 1 and seen.pop()[0].tolist() == [1, 1]
+    for handle in handles:
+        handle.remove()
+    (x * u).sum().backward()
+    assert not seen and len(firsts) == 2
+
+
+def test_what_a_hook_of_several_tensors_refuses() -> None:
+    x = Tensor([1.0], requires_grad=True)
+    for args, kind, message in (
+        (([x], print, "some"), ValueError, "mode is 'all' or 'any'"), (([], print, "all"), ValueError, "there is no"),
+        (([x], 3, "all"), TypeError, "a function of gradients"), (([x, 3], print, "all"), TypeError, r"tensors\[1\]"),
+        (([x, x.detach()], print, "all"), RuntimeError, r"tensors\[1\], of shape \(1,\), refuses"),
+    ):  # fmt: skip
+        tensors, function, mode = args
+        with pytest.raises(kind, match=f"register_multi_grad_hook: {message}"):
+            register_multi_grad_hook(tensors, function, mode=mode)  # type: ignore[arg-type]
+
+
+def test_the_graph_by_its_nodes() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = (x * 2).sum()
+    assert x.grad_fn is None and y.grad_fn is not None and y.grad_fn == y.grad_fn and hash(y.grad_fn) == hash(y.grad_fn)
+    last: Any = y.grad_fn
+    names = [last.name()]
+    while last.next_functions:
+        last = last.next_functions[0][0]
+        names.append(last.name())
+    assert {"SumBackward", "MulBackward"} <= set(names) and names[-1] == "AccumulateGrad"
+    assert last.variable is x and isinstance(last, Node) and last != y.grad_fn and repr(last) == "<AccumulateGrad>"
+    z = Tensor(Z, requires_grad=True)
+    assert z.grad_fn is None and isinstance((z * 2).grad_fn, Node)

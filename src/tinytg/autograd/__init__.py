@@ -6,7 +6,7 @@ from tg_frontend.transform.custom import once_differentiable
 from tg_frontend.transform.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tg_frontend.transform.outputs import backward, grad
 
-from . import functional
+from . import functional, graph
 
 __all__ = [
     "Function",
@@ -18,6 +18,7 @@ __all__ = [
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "inference_mode",
     "no_grad",
     "once_differentiable",

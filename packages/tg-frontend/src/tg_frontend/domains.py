@@ -20,15 +20,15 @@ BOTH = tuple(
     meshgrid mm movedim mul mv nan_to_num nansum narrow narrow_copy ne neg new new_empty new_full new_ones
     new_tensor new_zeros nonzero nonzero_static norm normal_ normalize numpy ones ones_like orgqr ormqr outer pad
     pad_to pairwise_distance permute permute_copy pinverse pixel_shuffle pixel_unshuffle positive pow prod put qr
-    rand rand_like randn randn_like ravel realize rearrange reciprocal renorm repeat repeat_interleave replace
-    requires_grad_ reshape reshape_as resolve_conj resolve_neg retain_grad roll rot90 rsqrt rsub scalar_tensor
-    scatter scatter_add schedule schedule_with_vars select select_scatter sgn short shrink shrink_to sigmoid silu
-    sin sinc sinh slice_scatter slogdet softmax softmin softsign split split_with_sizes_copy sqrt square squeeze
-    squeeze_copy stack std std_mean storage_offset stride sub sum sum_to_size svd swish t t_copy take take_along_dim
-    tan tanh tanhshrink tensor_split tensordot tile to to_ to_dense tolist trace transpose transpose_copy trapezoid
-    triangular_solve tril triplet_margin_loss triu type type_as unbind unbind_copy unflatten unfold unfold_copy
-    uniform_ unsqueeze unsqueeze_copy var var_mean vdot view view_as view_as_real view_copy vsplit vstack where
-    zero_ zeros zeros_like
+    rand rand_like randn randn_like ravel realize rearrange reciprocal register_hook
+    register_post_accumulate_grad_hook renorm repeat repeat_interleave replace requires_grad_ reshape reshape_as
+    resolve_conj resolve_neg retain_grad roll rot90 rsqrt rsub scalar_tensor scatter scatter_add schedule
+    schedule_with_vars select select_scatter sgn short shrink shrink_to sigmoid silu sin sinc sinh slice_scatter
+    slogdet softmax softmin softsign split split_with_sizes_copy sqrt square squeeze squeeze_copy stack std std_mean
+    storage_offset stride sub sum sum_to_size svd swish t t_copy take take_along_dim tan tanh tanhshrink
+    tensor_split tensordot tile to to_ to_dense tolist trace transpose transpose_copy trapezoid triangular_solve
+    tril triplet_margin_loss triu type type_as unbind unbind_copy unflatten unfold unfold_copy uniform_ unsqueeze
+    unsqueeze_copy var var_mean vdot view view_as view_as_real view_copy vsplit vstack where zero_ zeros zeros_like
     """.split()
 )
 """Methods that have a rule for complex numbers in ``tg_frontend.complex.table``, beside what they do with real ones."""

@@ -164,6 +164,7 @@ class Array(Base):
     # *** what a tensor says of itself ***
 
     itemsize = property(attributes.itemsize)
+    size = attributes.size
     grad_fn = property(attributes.grad_fn)
     retains_grad = property(attributes.retains_grad)
     is_cuda = property(attributes.is_cuda)

@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+from tg_shape import sint
+
+from ..autograd.graph import Node, node_of
 from ..host import transfer
 from .base import B
+
+
+def size(x: B, dim: int | None = None) -> sint | tuple[sint, ...]:
+    """The shape, or the size of one axis.
+
+    Raises:
+      IndexError: if the axis is out of range.
+
+    Example:
+      >>> from tg_frontend import Tensor
+      >>> x = Tensor([[1, 2, 3], [4, 5, 6]])
+      >>> x.size(), x.size(1)
+      ((2, 3), 3)
+    """
+    if dim is not None and x.ndim == 0:
+        raise IndexError("size: a tensor of shape () has no axes")
+    return x.shape if dim is None else x.shape[x._axis(dim, "size")]
 
 
 def itemsize(x: B) -> int:
@@ -17,16 +37,19 @@ def itemsize(x: B) -> int:
     return x.dtype.itemsize
 
 
-def grad_fn(x: B) -> object:
+def grad_fn(x: B) -> Node | None:
     """The function that this tensor is the result of, where a gradient flows through it; None for a leaf.
+
+    ``name()`` says which, ``next_functions`` what made its operands. That of a complex tensor is of one of its parts.
 
     Example:
       >>> from tg_frontend import Tensor
-      >>> Tensor([1.0], requires_grad=True).grad_fn is None
-      True
+      >>> x = Tensor([1.0], requires_grad=True)
+      >>> x.grad_fn, (x * 2).grad_fn
+      (None, <MulBackward>)
     """
-    made = [part._ctx for part in x._floats() if not part.is_leaf]
-    return made[0] if made else None
+    made = [part for part in x._floats() if not part.is_leaf]
+    return node_of(made[0]) if made else None
 
 
 def retains_grad(x: B) -> bool:

@@ -22,6 +22,7 @@ from ..host import transfer
 from ..host.coerce import to_dtype
 from ..memory.home import Clock, Lineage, Memory, proxy
 from ..memory.realization import Moves, enlist
+from .agreement import agreed
 from .ingest import ingest, placed, value_of
 from .rows import Rows
 
@@ -115,15 +116,14 @@ class Base:
     def _composed(cls, real: Self, imag: Self) -> Self:
         """A complex tensor of these parts, of one shape, dtype and device, whose memory it takes."""
         out: Self = object.__new__(cls._complex_class())
-        out._parts = real, imag
+        out._parts = agreed(real, imag)
         out._parameter = False
         return out
 
     def _become_complex(self, parts: tuple[LazyBuffer, LazyBuffer], requires_grad: bool | None) -> None:
         """Makes this new object a complex tensor."""
-        kind = type(self)
-        real, imag = (kind(part, part.device, requires_grad=requires_grad) for part in parts)
-        self.__class__ = kind._complex_class()
+        real, imag = (type(self)(part, part.device, requires_grad=requires_grad) for part in parts)
+        self.__class__ = type(self)._complex_class()
         self._parts = real, imag  # type: ignore[assignment]  # whose class is that of this object until now
         self._parameter = False
 
@@ -447,22 +447,6 @@ class Base:
           6
         """
         return prod(self.shape)
-
-    def size(self, dim: int | None = None) -> sint | tuple[sint, ...]:
-        """The shape, or the size of one axis.
-
-        Raises:
-          IndexError: if the axis is out of range.
-
-        Example:
-          >>> from tg_frontend import Tensor
-          >>> x = Tensor([[1, 2, 3], [4, 5, 6]])
-          >>> x.size(), x.size(1)
-          ((2, 3), 3)
-        """
-        if dim is not None and self.ndim == 0:
-            raise IndexError("size: a tensor of shape () has no axes")
-        return self.shape if dim is None else self.shape[self._axis(dim, "size")]
 
     @property
     def is_sparse(self) -> bool:

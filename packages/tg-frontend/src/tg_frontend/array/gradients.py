@@ -240,25 +240,27 @@ def _seed(x: B, gradient: B | None, what: str) -> B:
     return gradient if gradient.dtype is x.dtype else gradient._apply(Cast(x.dtype))
 
 
-def add_to_grad(leaf: B, grad: Any) -> None:
-    """What :meth:`backward` does with the gradient of a leaf; nothing if that refuses one by now.
+def add_to_grads(found: Sequence[tuple[Any, Any]]) -> None:
+    """What :meth:`backward` does with the gradients of leaves; nothing with that of one that refuses it by now.
 
     Args:
-      leaf: the tensor.
-      grad: a tensor that may be differentiated takes the place of ``grad``, with that added to it; a node, or rows of
-        one, is added to the memory of ``grad``.
+      found: leaves, each with its gradient: a tensor that may be differentiated takes the place of ``grad``, with that
+        added to it; a node, or rows of one, is added to the memory of ``grad``.
     """
-    if leaf._wants_grad is False:  # it did when it was used
-        return
-    if MODE.reached is not None:
-        MODE.reached(leaf)
-    if isinstance(grad, type(leaf)):
-        leaf.grad = grad if leaf.grad is None else leaf.grad._apply(Add(), grad)
-    elif leaf.grad is None:
-        leaf.grad = leaf._value(grad)
-    else:
-        accumulate(leaf.grad, grad)
-    accumulated(leaf)
+    left = {id(leaf) for leaf, _ in found}
+    for leaf, grad in found:
+        left.discard(id(leaf))
+        if leaf._wants_grad is False:  # it did not when it was used
+            continue
+        if MODE.reached is not None:
+            MODE.reached(leaf)
+        if isinstance(grad, type(leaf)):
+            leaf.grad = grad if leaf.grad is None else leaf.grad._apply(Add(), grad)
+        elif leaf.grad is None:
+            leaf.grad = leaf._value(grad)
+        else:
+            accumulate(leaf.grad, grad)
+        accumulated(leaf, left)
 
 
 def backward_to(whole: B, seed: B, targets: Sequence[B], create_graph: bool) -> None:
@@ -275,9 +277,7 @@ def backward_to(whole: B, seed: B, targets: Sequence[B], create_graph: bool) -> 
         found = differentiate_again(whole, seed, targets, fill=True)
     else:
         found = differentiate(whole, seed.lazydata, targets, operands_first(whole, True), fill=True, rows=True)
-    for node, value in list(found):
-        if not node.retains_grad:  # or it has it already
-            add_to_grad(node, value)
+    add_to_grads([(node, value) for node, value in found if not node.retains_grad])  # or it has it already
 
 
 def backward(
@@ -332,15 +332,11 @@ def backward(
         order = [node for node in order if node._ctx is not None and node._ctx.wanted]
     seed = _seed(x, gradient, "backward")
     if create_graph:
-        for leaf, grown in differentiate_again(x, seed, targets, fill=True):
-            assert isinstance(leaf, type(x))
-            add_to_grad(leaf, grown)
+        add_to_grads(differentiate_again(x, seed, targets, fill=True))
         if retain_graph is False:
             free([node for node in whole if node._ctx is not None and node._ctx.wanted], whole)
         return x
-    for leaf, grad in differentiate(x, seed.lazydata, targets, order, fill=True, rows=True):
-        assert isinstance(leaf, type(x))
-        add_to_grad(leaf, grad)
+    add_to_grads(differentiate(x, seed.lazydata, targets, order, fill=True, rows=True))
     if not retain_graph:
         free([node for node in order if node._ctx is not None and node._ctx.wanted], whole)
         x._let_go()

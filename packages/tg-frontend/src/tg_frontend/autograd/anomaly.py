@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 _base: Any = ContextVar.__dict__["value"]
 
 
-def detect_anomaly(inf: bool = False) -> Context:
+def _setting(check_nan: bool, inf: bool, what: str) -> int:
+    if inf and not check_nan:
+        raise ValueError(f"{what}: inf=True with check_nan=False, without which nothing is looked at")
+    return 0 if not check_nan else 2 if inf else 1
+
+
+def detect_anomaly(check_nan: bool = True, inf: bool = False) -> Context:
     """A ``with`` block, or a decorator, in which the first operation that makes a NaN is an error.
 
     What a kernel writes is looked at when it has run, in this thread. If there is a NaN that came from no operand, a
@@ -27,7 +33,11 @@ def detect_anomaly(inf: bool = False) -> Context:
     built. It is named best if it was built inside, too. The mode is slow: a question is asked after each kernel.
 
     Args:
+      check_nan: whether anything is looked at. Errors of ``backward`` name the function in either case.
       inf: infinities that are made of finite numbers are errors, too.
+
+    Raises:
+      ValueError: if ``inf`` without ``check_nan``.
 
     Example:
       >>> from tg_frontend import Tensor, detect_anomaly
@@ -39,7 +49,7 @@ def detect_anomaly(inf: bool = False) -> Context:
       ...     print(str(error).partition(", shape")[0])
       LOG of -1 made NaN: 1 of 2 elements, the first at (1,)
     """
-    return Context(ANOMALY=2 if inf else 1)
+    return Context(ANOMALY=_setting(check_nan, inf, "detect_anomaly"))
 
 
 class _Until(Scope):
@@ -63,15 +73,19 @@ class _Until(Scope):
         """It is changed already."""
 
 
-def set_detect_anomaly(mode: bool, inf: bool = False) -> Scope:
+def set_detect_anomaly(mode: bool, check_nan: bool = True, inf: bool = False) -> Scope:
     """Turns anomaly mode on or off in every thread: see :func:`detect_anomaly`.
 
     Args:
       mode: whether it is on.
+      check_nan: as in :func:`detect_anomaly`.
       inf: infinities that are made of finite numbers are errors, too.
 
     Returns:
       For a ``with`` statement: at the end of that block the mode is again what it was.
+
+    Raises:
+      ValueError: if ``inf`` without ``check_nan``.
 
     Example:
       >>> from tg_frontend import Tensor, set_detect_anomaly
@@ -80,6 +94,7 @@ def set_detect_anomaly(mode: bool, inf: bool = False) -> Scope:
       [2.0]
     """
     before: int = _base.__get__(ANOMALY)
+    setting = _setting(check_nan, inf, "set_detect_anomaly")
     tell_methods()
-    _base.__set__(ANOMALY, (2 if inf else 1) if mode else 0)
+    _base.__set__(ANOMALY, setting if mode else 0)
     return _Until(before)

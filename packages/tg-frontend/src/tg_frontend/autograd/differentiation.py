@@ -13,7 +13,8 @@ from tg_lazy.graph.origin import BACKWARD
 
 from ..memory.home import Clock
 from .functions import UNRECORDED, Function, Grads, RowSparse, Same, summed
-from .hooks import Registered, called_back
+from .hooks import Registered, called_back, going
+from .pairs import Pair, call_pairs, pairs_at, partners
 from .recording import Recorded, recorded
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         requires_grad: bool | None
         _lazy: LazyBuffer  # of another version of the memory perhaps; shape and dtype are those of ``lazydata``
         _ctx: Function | None
+        _parameter: bool
         _home: Any
 
 
@@ -143,6 +145,9 @@ def operands_first(root: Node, through_open: bool = False, ends: Container[int] 
     waiting: dict[int, bool] = {}  # whether a node that was met waits for its operands
     done: list[Node] = []
     stack: list[Node] = [root]
+    paired = Pair.any
+    if paired:
+        stack = [*_recorded(partners(root), through_open, ends), root]
     while stack:
         node = stack[-1]
         number = id(node)
@@ -154,14 +159,23 @@ def operands_first(root: Node, through_open: bool = False, ends: Container[int] 
             continue
         waiting[number] = True
         function: Any = node._ctx
-        for parent in function.parents if function.stamp == now else operands(function):
+        parents = function.parents if function.stamp == now else operands(function)
+        for parent in parents:
             context = parent._ctx
             if context is None or not (through_open or context.wanted):
                 continue
             number = id(parent)
             if number not in waiting and number not in ends:
                 stack.append(parent)
+        if paired:  # both parts of a complex tensor come before what is computed from either
+            others = [one for parent in parents for one in partners(parent)]
+            stack.extend([one for one in _recorded(others, through_open, ends) if id(one) not in waiting])
     return done
+
+
+def _recorded(nodes: Sequence[Node], through_open: bool, ends: Container[int]) -> list[Node]:
+    """Those that differentiation goes through."""
+    return [node for node in nodes if not is_leaf(node, through_open) and id(node) not in ends]
 
 
 def everything(root: Node) -> tuple[list[Node], list[Node]]:
@@ -245,6 +259,8 @@ def _leading(order: Sequence[Node], targets: Sequence[Node]) -> set[int]:
     What was written as data may depend on them: its function says so when a gradient comes. So may what was freed.
     """
     found = {id(target) for target in targets}
+    if Pair.any:
+        found |= {id(one) for target in targets for one in partners(target)}
     for node in order:
         function: Any = node._ctx
         if (
@@ -253,6 +269,8 @@ def _leading(order: Sequence[Node], targets: Sequence[Node]) -> set[int]:
             or (type(function) is Freed and function.leads(node, targets))
         ):
             found.add(id(node))
+            if Pair.any:
+                found |= {id(one) for one in partners(node)}
     return found
 
 
@@ -275,6 +293,15 @@ def differentiate(
     Raises:
       RuntimeError: if a part of the graph was freed.
     """
+    if not Registered.any:
+        return _differentiate(root, seed, targets, order, fill, rows)
+    with going():
+        return _differentiate(root, seed, targets, order, fill, rows)
+
+
+def _differentiate(
+    root: Node, seed: V, targets: Sequence[Node] | None, order: Sequence[Node], fill: bool, rows: bool
+) -> list[tuple[Node, V]]:
     through_open = targets is not None
     grads: dict[int, Any] = {id(root): seed}
     leaves: dict[int, Node] = {id(root): root} if is_leaf(root, through_open) else {}
@@ -283,8 +310,10 @@ def differentiate(
     leading = wanted if targets is None else _leading(order, targets)
     again = type(seed) is Recorded
     told = _told if ANOMALY.value and not again else None
-    hooked = Registered.any
+    hooked, paired, called = Registered.any, Pair.any, set[Pair]()
     for node in reversed(order):
+        if paired:
+            call_pairs(node, grads, called)
         grad = grads.pop(id(node), None)
         if grad is None:
             continue
@@ -319,6 +348,11 @@ def differentiate(
                         f"its operand has {like.shape} and {like.dtype.name}"
                     )
                 number = id(parent)
+                if called and not called.isdisjoint(pairs_at(parent)):
+                    raise RuntimeError(
+                        f"backward: the parts of a complex tensor of shape {like.shape} with a hook were computed "
+                        "from one another after it was made; clone() it before register_hook"
+                    )
                 before = grads.get(number)
                 if before is not None:
                     part = summed(before, part)
@@ -329,6 +363,9 @@ def differentiate(
         function.needs = required
     if hooked:
         ends = {id(one): one for one in (*leaves.values(), *(targets or ())) if id(one) in grads}
+        for end in list(ends.values()) if paired else ():
+            more = {id(one): one for one in call_pairs(end, grads, called) if is_leaf(one, through_open)}
+            ends, leaves = ends | more, leaves | more
         grads |= {key: called_back(one, grads[key], fill) for key, one in ends.items()}
     if targets is not None:
         kept |= {key: grads[key] for key in wanted if key in grads}

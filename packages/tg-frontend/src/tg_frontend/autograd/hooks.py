@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from itertools import count
+from threading import local
 from typing import NamedTuple
 from weakref import ref
 
 from tg_lazy import LazyBuffer
 
 from .functions import Became
+from .pairs import After, Half, Pair, check_returned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Iterator, Sequence
     from typing import Any
 
 _numbers = count()
@@ -69,6 +72,113 @@ class Handle:
         self.remove()
 
 
+class Handles:
+    """Hooks of several tensors that belong together, to be removed.
+
+    Args:
+      handles: theirs.
+    """
+
+    __slots__ = ("_handles",)
+
+    def __init__(self, handles: Sequence[Handle | Handles]) -> None:
+        self._handles = handles
+
+    def remove(self) -> None:
+        """Removes them; nothing, if they are removed already."""
+        for handle in self._handles:
+            handle.remove()
+
+    def __enter__(self) -> Handles:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+def pair_up(z: Any, function: Callable[[Any], Any]) -> Handles:
+    """Registers a hook of a complex tensor."""
+    pair, handles = Pair(function, z._parts), []
+    for place, part in enumerate(z._parts):
+        hooks = hooks_of(part)
+        handles.append(Handle(hooks.functions, Half(pair, place)))
+        version = _shared(part, hooks)
+        pair.nodes[place] = part if version is None else version
+    Pair.any = True
+    return Handles(handles)
+
+
+def _hold(node: Any, hooks: Hooks) -> None:
+    """Lets a node see to hooks."""
+    node._hooks = hooks
+    for one in hooks.functions.values():
+        if type(one) is Half:
+            one.pair.nodes[one.place] = node
+
+
+class Several:
+    """A hook of several tensors.
+
+    Args:
+      function: is called with a list of their gradients, None where there is none, once all that there are are known;
+        or with the first of them alone.
+      count: how many tensors there are.
+      first: whether it is called with the first gradient alone.
+    """
+
+    __slots__ = ("_count", "_first", "_function", "_seen")
+
+    def __init__(self, function: Callable[[Any], None], count: int, first: bool) -> None:
+        self._function, self._count, self._first = function, count, first
+        self._seen: dict[int, Any] = {}
+
+    def at(self, place: int, grad: Any) -> None:
+        """Takes the gradient of the tensor in a place."""
+        if not self._seen:
+            _GOING.waiting.append(self)
+            if self._first:
+                self._function(grad)
+        self._seen[place] = grad
+
+    def end(self, reached: bool) -> None:
+        """Ends with a gradient that was computed: ``reached`` says that it was not given up."""
+        seen, self._seen = self._seen, {}
+        if reached and not self._first:
+            self._function([seen.get(place) for place in range(self._count)])
+
+
+class _Going(local):
+    """Gradients that are being computed in this thread.
+
+    Attributes:
+      depth: how many, within one another.
+      waiting: hooks of several tensors that saw a gradient.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.waiting: list[Several] = []
+
+
+_GOING = _Going()
+
+
+@contextmanager
+def going() -> Iterator[None]:
+    """A gradient is computed in this block: hooks of several tensors are called at the end of the outermost one."""
+    _GOING.depth += 1
+    reached = False
+    try:
+        yield
+        reached = True
+    finally:
+        _GOING.depth -= 1
+        if _GOING.depth == 0:
+            waiting, _GOING.waiting = _GOING.waiting, []
+            for one in waiting:
+                one.end(reached)
+
+
 def hooks_of(tensor: Any) -> Hooks:
     """The hooks of a tensor, to be added to."""
     hooks: Hooks | None = getattr(tensor, "_hooks", None)
@@ -93,7 +203,7 @@ def share_hooks(tensor: Any) -> None:
     if line is None or line.node is None or context is None or line.owner is None or line.owner() is not tensor:
         return
     if context.parents and context.parents[0] is line.node and line.node._lazy.shape == tensor._lazy.shape:
-        line.node._hooks = hooks._replace(after={}, owner=ref(tensor))
+        _hold(line.node, hooks._replace(after={}, owner=ref(tensor)))
 
 
 def _shared(tensor: Any, hooks: Hooks) -> Any:
@@ -115,14 +225,15 @@ def leave_hooks(tensor: Any) -> bool:
         return False
     version = _shared(tensor, hooks)
     if version is not None:  # which becomes an older one
-        version._hooks = Hooks(hooks.functions, [False], {})
+        _hold(version, Hooks(hooks.functions, [False], {}))
         tensor._hooks = Hooks({}, hooks.kept, hooks.after)
         return False
     if not hooks.functions:
         return False
     lazy = tensor.lazydata
     before = tensor._wrap(LazyBuffer.const(0, lazy.dtype, lazy.shape, lazy.device), tensor._wants_grad)
-    before._ctx, before._hooks = tensor._ctx, Hooks(hooks.functions, [False], {})
+    before._ctx = tensor._ctx
+    _hold(before, Hooks(hooks.functions, [False], {}))
     became = Became()  # in front of what the tensor was before earlier writes
     became.before, became.since = before, before._ctx.since if before._ctx.renewed else 0
     tensor._ctx = before._apply(became)._ctx
@@ -138,16 +249,21 @@ def follow_hooks(view: Any, before: Any) -> None:
     line = view._cut or view._home
     if line is not None and line.owner is not None and line.owner() is view:  # it is no view
         return
-    before._hooks = Hooks(hooks.functions, [False], {})
+    _hold(before, Hooks(hooks.functions, [False], {}))
     view._hooks = Hooks({}, hooks.kept, hooks.after)
 
 
-def accumulated(tensor: Any) -> None:
-    """Calls what waits for ``grad`` of a tensor to be complete."""
+def accumulated(tensor: Any, left: Container[int]) -> None:
+    """Calls what waits for ``grad`` of a tensor to be complete.
+
+    Args:
+      tensor: the tensor.
+      left: the ids of those whose ``grad`` is added to after this.
+    """
     hooks: Hooks | None = getattr(tensor, "_hooks", None) if Registered.any else None
     if hooks is not None:
         for function in list(hooks.after.values()):
-            function(tensor)
+            function(left if isinstance(function, After) else tensor)
 
 
 def called_back(tensor: Any, grad: Any, fill: bool) -> Any:
@@ -171,13 +287,7 @@ def called_back(tensor: Any, grad: Any, fill: bool) -> Any:
         other = function(seen)
         if other is None:
             continue
-        if not isinstance(other, type(seen)):
-            raise TypeError(f"a hook returned a {type(other).__name__}; it returns a tensor, or None")
-        if (other.shape, other.dtype, other.device) != (seen.shape, seen.dtype, seen.device):
-            raise ValueError(
-                f"a hook returned a gradient of shape {other.shape}, {other.dtype.name} on {other.device} "
-                f"for one of shape {seen.shape}, {seen.dtype.name} on {seen.device}"
-            )
+        check_returned(other, seen)
         seen = other
     if fill and hooks.kept[0] and tensor._ctx is not None:
         owner = tensor if hooks.owner is None else hooks.owner()

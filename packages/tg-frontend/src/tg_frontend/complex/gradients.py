@@ -5,6 +5,8 @@ So it points where L grows fastest, and is what the gradients at the parts are p
 
 from __future__ import annotations
 
+from ..autograd.hooks import Handle, Handles, hooks_of, pair_up
+from ..autograd.pairs import After
 from .parts import composed, is_complex
 
 TYPE_CHECKING = False
@@ -13,18 +15,30 @@ if TYPE_CHECKING:
 
 
 def grad_of(z: Any) -> Any:
-    """The gradients of both parts."""
+    """The gradients of both parts; where there is one of either, the other gets zeros for its own."""
     found = [part.grad for part in z._parts]
     if found[0] is None and found[1] is None:
         return None
-    filled = [part.zeros_like() if one is None else one for part, one in zip(z._parts, found, strict=True)]
-    return composed(*filled)
+    for part in z._parts:
+        if part.grad is None:
+            part.grad = part.zeros_like().detach()
+    return composed(*[part.grad for part in z._parts])
 
 
 def set_grad(z: Any, value: Any) -> None:
-    """Sets the gradients of both parts."""
+    """Sets the gradients of both parts.
+
+    Raises:
+      TypeError: if the value is neither a complex tensor nor None.
+      ValueError: if it has another shape or dtype, or is on another device.
+    """
     if value is not None and not is_complex(value):
         raise TypeError(f"grad: a tensor of {z.dtype.name} or None is wanted")
+    if value is not None and (value.shape, value.dtype, value.device) != (z.shape, z.dtype, z.device):
+        raise ValueError(
+            f"grad: one of shape {value.shape}, {value.dtype.name} on {value.device} for a tensor of shape {z.shape}, "
+            f"{z.dtype.name} on {z.device}"
+        )
     for part, one in zip(z._parts, (None, None) if value is None else value._parts, strict=True):
         part.grad = one
 
@@ -44,6 +58,24 @@ def set_wishes(z: Any, value: Any) -> None:
 def requires_grad_(z: Any, requires_grad: bool = True) -> Any:
     set_wishes(z, requires_grad)
     return z
+
+
+def register_hook(z: Any, function: Any) -> Any:
+    if not callable(function):
+        raise TypeError(f"register_hook: a function of the gradient is wanted, got {function!r}")
+    if z.requires_grad is False:
+        raise RuntimeError(f"register_hook: a tensor of shape {z.shape} that refuses a gradient never gets one")
+    return pair_up(z, function)
+
+
+def register_post_accumulate_grad_hook(z: Any, function: Any) -> Any:
+    what = "register_post_accumulate_grad_hook"
+    if not callable(function):
+        raise TypeError(f"{what}: a function of the tensor is wanted, got {function!r}")
+    if z.requires_grad is False or not z.is_leaf:
+        raise RuntimeError(f"{what}: a leaf that may get a gradient is wanted; this tensor of shape {z.shape} is none")
+    after = After(z, function)
+    return Handles([Handle(hooks_of(part).after, after) for part in z._parts])
 
 
 def retain_grad(z: Any) -> Any:

@@ -144,6 +144,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "uniform_": writing.uniform_,
     # gradients
     "requires_grad_": gradients.requires_grad_,
+    "register_hook": gradients.register_hook,
+    "register_post_accumulate_grad_hook": gradients.register_post_accumulate_grad_hook,
     "retain_grad": gradients.retain_grad,
     "detach_": gradients.detach_,
     "backward": gradients.backward,

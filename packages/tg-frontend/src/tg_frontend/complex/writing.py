@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from ..array.agreement import beside
 from ..array.array import Array
 from ..array.operands import NUMBERS
+from ..array.writing import brings
+from ..autograd.differentiation import MODE
 from .componentwise import cast
 from .creation import HALF
 from .parts import is_complex, kept, tensor
@@ -28,6 +31,20 @@ def _values(z: Any, value: Any, what: str) -> tuple[Any, Any]:
     return one.cast(kind), 0.0
 
 
+def _agree(z: Any) -> None:
+    """Has a gradient of both parts of a tensor that was written to where there is one of either."""
+    one, other = z._parts
+    wishes = one.requires_grad, other.requires_grad
+    if wishes[0] is not wishes[1] and True in wishes:
+        _renew(*((other, one) if wishes[0] is True else (one, other)))
+
+
+def _renew(part: Any, other: Any) -> None:
+    """Makes a part what it is already, by a write: it is wanted where the other one is, and computed from none."""
+    if MODE.recording:
+        part.copy_(beside(part, other))
+
+
 def assign(z: Any, value: Any) -> Any:
     if not is_complex(z):
         raise TypeError(f"assign: complex numbers into a tensor of {z.dtype.name}; cast them")
@@ -43,6 +60,7 @@ def setitem(z: Any, index: Any, value: Any) -> None:
     values = _values(z, value, "__setitem__")
     for part, new in zip(z._parts, values, strict=True):
         part[index] = new
+    _agree(z)
 
 
 def replace(z: Any, other: Any) -> Any:
@@ -67,6 +85,7 @@ def in_place(name: str, symbol: str) -> Any:
 
         for part, new in zip(z._parts, cast(result, z.dtype)._parts, strict=True):
             write(part, new, symbol)
+        _agree(z)
         return z
 
     method.__name__ = symbol.removeprefix("Tensor.")  # of which errors speak
@@ -101,17 +120,25 @@ def copy_(z: Any, src: Any, non_blocking: Any = False) -> Any:
     values = _values(z, src.to(z.device) if isinstance(src, Array) else src, "copy_")
     for part, new in zip(z._parts, values, strict=True):
         part.copy_(new)
+    _agree(z)
     return z
+
+
+def _set_part(z: Any, place: int, value: Any) -> None:
+    part, other = z._parts[place], z._parts[1 - place]
+    part.copy_(value)
+    if isinstance(value, Array) and brings(value):  # perhaps computed from the other part
+        _renew(other, part)
 
 
 def set_real(z: Any, value: Any) -> None:
     """``z.real = value``: writes one part, with real numbers."""
-    z._parts[0].copy_(value)
+    _set_part(z, 0, value)
 
 
 def set_imag(z: Any, value: Any) -> None:
     """``z.imag = value``, likewise."""
-    z._parts[1].copy_(value)
+    _set_part(z, 1, value)
 
 
 def fill_diagonal_(z: Any, fill_value: Any, wrap: Any = False) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import cast
 from weakref import ref
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-_NAMES = ("use_reentrant", "preserve_rng_state")
+_NAMES = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop")
 
 
 class Checkpoint(Function):
@@ -109,10 +110,13 @@ class _Part:
       written: number of the last write in place before the first call.
       given: the tensors among the arguments.
       chosen: which of the results require a gradient.
+      around: ``with`` blocks of a person's own, around the first call and around each other one.
     """
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.function = function
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], around: tuple[Any, Any]
+    ) -> None:
+        self.function, self.around = function, around
         self.args = tuple([_in_memory(value) for value in args])
         self.kwargs = {name: _in_memory(value) for name, value in kwargs.items()}
         self.given = [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, Tensor)]
@@ -124,7 +128,7 @@ class _Part:
     def first(self) -> Any:
         """What the function returns."""
         before = DRAWING.into
-        with Switch(DRAWING, "into", self.drawn):
+        with Switch(DRAWING, "into", self.drawn), self.around[0]:
             results = self.function(*self.args, **self.kwargs)
         if before is not None:
             before.extend(self.drawn)
@@ -135,7 +139,7 @@ class _Part:
         with (
             Switch(MODE, "recording", True), Switch(MODE, "repeating", True), Switch(Tensor, "training", self.training),
             Switch(MODE, "precision", self.precision), Switch(DRAWING, "into", None),
-            Switch(DRAWING, "again", iter(self.drawn)),
+            Switch(DRAWING, "again", iter(self.drawn)), self.around[1],
         ):  # fmt: skip
             results = _listed(self.function(*self.args, **self.kwargs))
             if max(self.chosen) >= len(results):
@@ -172,8 +176,9 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       function: gives a tensor, or a tuple or list of tensors. Tensors that it uses beside its arguments, such as
         the parameters of layers, get their gradients, too.
       args: its arguments; what of them is not in memory yet will be put there.
-      kwargs: likewise. ``use_reentrant`` and ``preserve_rng_state``, which PyTorch has, are left out: this function
-        needs no choice.
+      kwargs: likewise. ``context_fn`` returns two ``with`` blocks, one for the first call and one for the others.
+        ``use_reentrant``, ``preserve_rng_state``, ``determinism_check``, ``debug`` and ``early_stop``, which PyTorch
+        has, are left out: this function needs no choice.
 
     Returns:
       What the function returns; tensors share no memory with others.
@@ -191,9 +196,11 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       (1, 2)
     """
     kwargs = {name: value for name, value in kwargs.items() if name not in _NAMES}
+    around = kwargs.pop("context_fn", lambda: (nullcontext(), nullcontext()))()
     if not MODE.recording:
-        return function(*args, **kwargs)
-    part = _Part(function, args, kwargs)
+        with around[0]:
+            return function(*args, **kwargs)
+    part = _Part(function, args, kwargs, around)
     there = {id(tensor): tensor for tensor in live()}
     results = part.first()
     listed = _listed(results)

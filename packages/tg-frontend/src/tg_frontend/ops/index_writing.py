@@ -10,6 +10,7 @@ from tg_dtype import dtypes
 from tg_lazy import LazyBuffer
 from tg_shape import Expr, prod, sint
 
+from ..array.agreement import shadow
 from ..array.array import A, Array
 from ..array.computing import copied
 from ..array.movement import stretch
@@ -100,8 +101,7 @@ def _copy_in(x: A, indices: Any, value: Any) -> None:
 def _shadow(x: A) -> A:
     """Another tensor with this one's content and graph, to which what is computed now refers."""
     leave_hooks(x)
-    out = x._wrap(x.lazydata, x.requires_grad)
-    out._ctx = x._ctx
+    out: A = shadow(x)
     return out
 
 

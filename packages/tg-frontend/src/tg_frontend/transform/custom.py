@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
+from typing import cast
 
 from tg_lazy import LazyBuffer
 
@@ -86,7 +87,7 @@ class FunctionContext:
         self._unmoved = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Says whether ``backward`` gets zeros for results that can have no gradient, or None.
+        """Says whether ``backward`` gets zeros for results that no gradient reaches, or None.
 
         Example:
           >>> from tg_frontend import FunctionContext
@@ -193,16 +194,23 @@ class _Applied(Joint):
 
     def _asked(self, weights: Sequence[Tensor | None]) -> list[Tensor | None]:
         """The gradients of the arguments that are tensors."""
-        filled = self.context._filled
-        parts = iter([
-            Tensor.zeros(*shape, dtype=kind) if weight is None and filled else weight
-            for weight, shape, kind in zip(weights, self.shapes, self.kinds, strict=True)
-        ])  # fmt: skip
+        filled, parent = self.context._filled, cast("Tensor", self.parents[0])
+        reached, self.reached = self.reached, set[int]()
+        values: list[Tensor | None] = []
+        for weight, place, shape, kind in zip(weights, self.places, self.shapes, self.kinds, strict=True):
+            if filled and weight is None:
+                weight = Tensor.zeros(*shape, dtype=kind, device=parent.device)
+            values.append(weight if filled or place in reached else None)
+        rest = iter(values)
         full: list[Tensor | None] = []
         for pair in self.pairs:
-            first = None if pair is None else next(parts)
-            second = next(parts) if pair else None
-            full.append(first if first is None or second is None else Tensor._composed(first, second))
+            there = [] if pair is None else [next(rest) for _ in range(1 + pair)]
+            known = [one for one in there if one is not None]
+            if not known:
+                full.append(None)
+            else:
+                both = [known[0].zeros_like() if one is None else one for one in there]
+                full.append(Tensor._composed(*both) if pair else both[0])
         found = self.kind.backward(self.context, *full)  # type: ignore[arg-type]  # None for what has no gradient
         listed = list(found) if isinstance(found, tuple) else [found]
         if len(listed) != self.count:

@@ -31,12 +31,14 @@ class Joint(Function):
       places: where each result's gradient lies in that of the whole; None of what has none.
       shapes: of the results.
       kinds: their dtypes.
+      reached: where those lie whose gradients were given since the function was last asked for its own.
     """
 
-    __slots__ = ("dtype", "kinds", "places", "shapes", "size")
+    __slots__ = ("dtype", "kinds", "places", "reached", "shapes", "size")
 
     def __init__(self, values: Sequence[LazyBuffer], floating: Sequence[bool]) -> None:
         self.size = 0
+        self.reached = set[int]()
         self.places: list[int | None] = []
         self.shapes = [ints(value) for value in values]
         self.kinds = [value.dtype for value in values]
@@ -59,7 +61,7 @@ class Joint(Function):
         """The results of the function, applied to ``parents``."""
         whole = parents[0]._apply(self, *parents[1:])
         return [
-            Tensor._value(value) if place is None else _part(whole, value, place)
+            Tensor._value(value) if place is None else _part(whole, Result(value, place, self))
             for value, place in zip(values, self.places, strict=True)
         ]  # fmt: skip
 
@@ -67,16 +69,17 @@ class Joint(Function):
 class Result(Function):
     """A result of several: its value is there, its gradient a part of the whole's."""
 
-    __slots__ = ("dtype", "place", "size", "value")
+    __slots__ = ("dtype", "of", "place", "size", "value")
 
-    def __init__(self, value: LazyBuffer, place: int) -> None:
-        self.value, self.place = value, place
+    def __init__(self, value: LazyBuffer, place: int, of: Joint) -> None:
+        self.value, self.place, self.of = value, place, of
 
     def forward(self, whole: LazyBuffer) -> LazyBuffer:
         (self.size,), self.dtype = ints(whole), whole.dtype
         return self.value
 
     def backward(self, grad: LazyBuffer) -> Grads:
+        self.of.reached.add(self.place)
         count = prod(ints(grad))
         flat = grad.cast(self.dtype).reshape((count,))
         return (flat.pad(((self.place, self.size - self.place - count),)),)
@@ -85,8 +88,8 @@ class Result(Function):
         return self.backward(grad)  # which needs no value
 
 
-def _part(whole: Tensor, value: LazyBuffer, place: int) -> Tensor:
-    out = whole._apply(Result(value, place))
+def _part(whole: Tensor, result: Result) -> Tensor:
+    out = whole._apply(result)
     out._part()
     return out
 

@@ -15,7 +15,7 @@ from .base import Function, Grads, held, splat, total, widened
 from .division import FloorDiv, Fmod, Remainder
 from .elementary import SLOPES, Elementary
 from .lookup import Chosen, Take, TakeAlong
-from .memory import UNRECORDED, Cast, Contiguous, ContiguousBackward, Copy, Same
+from .memory import UNRECORDED, Beside, Cast, Contiguous, ContiguousBackward, Copy, Same
 from .movement import Became, Cat, Expand, Flip, Pad, Part, Permute, Put, Reshape, Seen, Shrink, Stride
 from .reduction import Max, Prod, Sum
 from .row_sparse import Lookup, RowSparse, row_dtype, summed
@@ -30,6 +30,7 @@ __all__ = [
     "Add",
     "Atan2",
     "Became",
+    "Beside",
     "Cast",
     "Cat",
     "Chosen",

@@ -40,6 +40,18 @@ class Same(Function):
         return (grad, *(LazyBuffer.const(0, *other) for other in self.others))
 
 
+class Beside(Function):
+    """The operand's value, which has a gradient where another tensor has one: both are parts of a complex one."""
+
+    __slots__ = ()
+
+    def forward(self, x: LazyBuffer, other: LazyBuffer) -> LazyBuffer:
+        return x
+
+    def backward(self, grad: LazyBuffer) -> Grads:
+        return grad, None
+
+
 class ContiguousBackward(Function):
     """The operand itself; its gradient is put in memory before it flows on."""
 
