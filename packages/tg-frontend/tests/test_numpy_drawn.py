@@ -277,6 +277,23 @@ def test_products_over_any_number_of_axes(name: str) -> None:
             check(call(*given), wanted, what, mixed=kind == "uint8")
 
 
+@pytest.mark.parametrize("kind", ["int64", "float64", "complex128"])
+def test_vdot_is_of_vectors(kind: str) -> None:
+    square = _tensor(np.ones((2, 2), kind))
+    for given in ((square, square), (square[0], square), (square, square[0])):
+        with pytest.raises(ValueError, match="vdot: a vector is wanted"):
+            given[0].vdot(given[1])
+
+
+def test_the_mask_alone_is_a_tensor() -> None:
+    mask = np.array([True, False, True])
+    calls: list[Callable[[Any], Any]] = [
+        lambda m: NP.sum([1, 2, 3], where=m), lambda m: NP.prod(np.arange(1.0, 4.0), where=m),
+    ]  # fmt: skip
+    for call in calls:
+        check(call(_tensor(mask)), call(mask), "where")
+
+
 WRONG: list[Callable[[Any], Any]] = [
     lambda v: np.flip(v, 5), lambda v: np.sum(v, axis=9), lambda v: np.concatenate([v, v[0]]), lambda v: np.dot(v, v),
     lambda v: np.rot90(v, axes=(0, 3)), lambda v: np.diff(v, axis=4), lambda v: np.reshape(v, (5, 5, 5)),
