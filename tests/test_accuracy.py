@@ -223,9 +223,9 @@ def test_remainders_near_whole_quotients(floats: type, words: type) -> None:
     """Quotients that rounding takes to the next whole number, of as many bits as a mantissa and more."""
     random = np.random.default_rng(11)
     mantissa = np.finfo(floats).nmant
-    b = np.ldexp(random.uniform(1, 2, 2003), random.integers(-30, 30, 2003)).astype(floats)
+    b: Any = np.ldexp(random.uniform(1, 2, 2003), random.integers(-30, 30, 2003)).astype(floats)
     quotients = np.floor(2.0 ** random.uniform(0, mantissa + 3, 2003))
-    a = (b * quotients).astype(floats)
+    a: Any = (b * quotients).astype(floats)
     for ulps in range(-2, 3):
         beside = (a.view(words) + words(ulps)).view(floats) * random.choice(np.array([-1, 1], floats), 2003)
         got, wanted = Tensor(beside).fmod(Tensor(b)).numpy(), np.fmod(beside, b)
