@@ -67,7 +67,7 @@ def bound(member: griffe.Object | griffe.Alias, functions: griffe.ModulesCollect
     """
     value = member.value if isinstance(member, griffe.Attribute) else None
     kind = ""
-    if isinstance(value, griffe.ExprCall) and len(value.arguments) == 1:
+    if isinstance(value, griffe.ExprCall) and (len(value.arguments) == 1 or str(value.function) == "property"):
         kind, value = _BINDERS.get(str(value.function), ""), value.arguments[0]
     if not isinstance(value, griffe.ExprAttribute):
         return None

@@ -138,7 +138,8 @@ def test_dtypes_and_gradients() -> None:
     assert model.to("NUMPY", "float32") is model and weight.device == "NUMPY" and weight.dtype.name == "float32"
     model.to(device="CPU").float()
     model.requires_grad_(False)
-    assert all(p.requires_grad is False for _, p in model.named_buffers()) and not list(model.parameters())
+    assert all(p.requires_grad is False for p in (*model.parameters(), *model.buffers()))
+    assert weight in set(model.parameters())
     model.requires_grad_()
     model(Tensor(X, device="CPU")).sum().backward()
     assert weight.grad is not None and model.offset.grad is None  # type: ignore[attr-defined]

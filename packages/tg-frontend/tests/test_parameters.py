@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -113,3 +114,74 @@ def test_states_of_pytorch_fit(name: str) -> None:
     x = RNG.random((2, 4)).astype(np.float32)
     want = theirs(torch.from_numpy(x)).detach().numpy()
     np.testing.assert_allclose(ours(Tensor(x)).numpy(), want, rtol=1e-5, atol=1e-6)
+
+
+LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
+    "Linear": (lambda: nn.Linear(3, 5), (2, 3)), "Bilinear": (lambda: nn.Bilinear(3, 3, 2), (2, 3)),
+    "Conv1d": (lambda: nn.Conv1d(3, 4, 2), (1, 3, 5)),
+    "ConvTranspose2d": (lambda: nn.ConvTranspose2d(3, 2, 2), (1, 3, 4, 4)),
+    "BatchNorm1d": (lambda: nn.BatchNorm1d(3), (4, 3)), "GroupNorm": (lambda: nn.GroupNorm(1, 3), (2, 3)),
+    "LayerNorm": (lambda: nn.LayerNorm(3), (2, 3)), "RMSNorm": (lambda: nn.RMSNorm(3), (2, 3)),
+    "PReLU": (nn.PReLU, (2, 3)), "Embedding": (lambda: nn.Embedding(5, 2), ()),
+    "LSTM": (lambda: nn.LSTM(3, 2), (4, 1, 3)), "GRUCell": (lambda: nn.GRUCell(3, 2), (1, 3)),
+    "MultiheadAttention": (lambda: nn.MultiheadAttention(4, 2), (3, 1, 4)),
+    "TransformerEncoderLayer": (lambda: nn.TransformerEncoderLayer(4, 2, 8, 0.0), (3, 1, 4)),
+    "Parameter": (lambda: Scaled(), (2,)),
+}  # fmt: skip
+"""Layers of each family, and the shape of what they take."""
+
+
+class Scaled(nn.Module):
+    """A model with a parameter of its own."""
+
+    def __init__(self) -> None:
+        self.scale = nn.Parameter(Tensor.ones(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.scale
+
+
+def _result(layer: Any, name: str, shape: tuple[int, ...]) -> Tensor:
+    """The first tensor that a layer of :data:`LAYERS` gives."""
+    x = Tensor.ones(*shape) if shape else Tensor([1, 3])
+    inputs = {"Bilinear": (x, x), "MultiheadAttention": (x, x, x)}.get(name, (x,))
+    found = layer(*inputs)
+    while isinstance(found, tuple):
+        found = found[0]
+    assert isinstance(found, Tensor)
+    return found
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_parameters_say_that_they_are_learnt(name: str) -> None:
+    """Programs choose what an optimiser gets by ``requires_grad``: it tells what ``backward`` is going to do."""
+    make, shape = LAYERS[name]
+    layer = make()
+    chosen = [p for p in layer.parameters() if p.requires_grad]
+    assert len(chosen) == len(list(layer.parameters())) > 0
+    assert not any(buffer.requires_grad for buffer in layer.buffers())
+    with Tensor.train(name != "BatchNorm1d"):
+        result = _result(layer, name, shape)
+        assert result.requires_grad and (result * 2).sum().requires_grad and not result.detach().requires_grad
+        with Tensor.no_grad():
+            assert not _result(layer, name, shape).requires_grad
+        for p in layer.parameters():
+            p.requires_grad = False
+        assert not any(p.requires_grad for p in layer.parameters())
+        assert not _result(layer, name, shape).requires_grad
+        for p in layer.parameters():  # what is frozen is still found, and can be thawed
+            p.requires_grad = True
+        assert list(map(id, layer.parameters())) == list(map(id, chosen))
+        _result(layer, name, shape).sum().backward()
+    assert all(p.grad is not None for p in chosen)
+
+
+def test_what_was_chosen_by_requires_grad_is_learnt() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+    before = [p.numpy().copy() for p in model.parameters()]
+    optimizer = nn.optim.SGD(filter(lambda p: p.requires_grad, model.parameters()), lr=0.5)
+    loss = (model(Tensor([[1.0, -2.0]])) - 9).square().sum()
+    if loss.requires_grad:
+        loss.backward()
+        optimizer.step()
+    assert all((p.numpy() != old).any() for p, old in zip(model.parameters(), before, strict=True))

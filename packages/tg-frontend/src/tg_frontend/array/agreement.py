@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def agreed(real: Any, imag: Any) -> tuple[Any, Any]:
     """Both parts, of which a gradient is wanted where one is wanted of either, or may be."""
-    wish, other = real.requires_grad, imag.requires_grad
+    wish, other = real._wish, imag._wish
     if wish is not other:
         strong, weak = (real, imag) if wish is True or other is False else (imag, real)
         if strong._wants_grad is None:

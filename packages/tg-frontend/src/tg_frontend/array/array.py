@@ -166,6 +166,7 @@ class Array(Base):
     itemsize = property(attributes.itemsize)
     size = attributes.size
     grad_fn = property(attributes.grad_fn)
+    requires_grad = property(attributes.requires_grad, attributes.set_requires_grad)
     retains_grad = property(attributes.retains_grad)
     is_cuda = property(attributes.is_cuda)
     is_mps = property(attributes.is_mps)

@@ -7,6 +7,7 @@ from tg_shape import sint
 from ..autograd.graph import Node, node_of
 from ..host import transfer
 from .base import B
+from .writing import brings_to_layers
 
 
 def size(x: B, dim: int | None = None) -> sint | tuple[sint, ...]:
@@ -50,6 +51,31 @@ def grad_fn(x: B) -> Node | None:
     """
     made = [part for part in x._floats() if not part.is_leaf]
     return node_of(made[0]) if made else None
+
+
+def requires_grad(x: B) -> bool | None:
+    """Whether ``backward`` gives this tensor a ``grad``; None leaves it open. Set to True, it is a leaf.
+
+    Parameters of layers, and what is computed from them, leave it open and read True: ``backward`` gives those
+    parameters gradients where nothing else asks for one.
+
+    Raises:
+      TypeError: when set to True, and the elements are not floats.
+      RuntimeError: when set to another value than True on what was computed from tensors that require a gradient.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> x = Tensor([1.0], requires_grad=True)
+      >>> (x * 2).requires_grad, x.detach().requires_grad, nn.Linear(2, 3).weight.requires_grad
+      (True, False, True)
+    """
+    wish = x._wish
+    return True if wish is None and any(map(brings_to_layers, x._floats())) else wish
+
+
+def set_requires_grad(x: B, value: bool | None) -> None:
+    """Says whether ``backward`` is to give a tensor a ``grad``."""
+    x._wish = value
 
 
 def retains_grad(x: B) -> bool:

@@ -359,24 +359,13 @@ class Base:
     # *** what it is ***
 
     @property
-    def requires_grad(self) -> bool | None:
-        """Whether ``backward`` gives this tensor a ``grad``; None leaves it open. Set to True, it is a leaf.
-
-        Raises:
-          TypeError: when set to True, and the elements are not floats.
-          RuntimeError: when set to another value than True on what was computed from tensors that require a gradient.
-
-        Example:
-          >>> from tg_frontend import Tensor
-          >>> x = Tensor([1.0], requires_grad=True)
-          >>> (x * 2).requires_grad, x.detach().requires_grad
-          (True, False)
-        """
+    def _wish(self) -> bool | None:
+        """What ``requires_grad`` was set to, here or of what this was computed from; None where nobody said it."""
         _ = self._home is not None and self.lazydata  # and with it the graph of the newest version
         return self._wants_grad
 
-    @requires_grad.setter
-    def requires_grad(self, value: bool | None) -> None:
+    @_wish.setter
+    def _wish(self, value: bool | None) -> None:
         self._check_wish(value)
         if self._ctx is not None and self._ctx.wanted:
             if not value:

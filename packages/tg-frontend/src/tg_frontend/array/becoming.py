@@ -85,10 +85,10 @@ def become(x: B, view: Callable[[B], B], what: str) -> B:
     Raises:
       RuntimeError: if this tensor is a leaf that requires a gradient.
     """
-    if x.requires_grad and x._ctx is None and MODE.recording:
+    if x._wish and x._ctx is None and MODE.recording:
         raise RuntimeError(f"{what}: a leaf of shape {x.shape} that requires a gradient stays as it is")
     line = lineage(x)
-    before = x._wrap(x.lazydata, x.requires_grad)
+    before = x._wrap(x.lazydata, x._wish)
     before._ctx, before._home, before._place, before._cut = x._ctx, x._home, x._place, x._cut
     before._severed = getattr(x, "_severed", 0)
     with Switch(MODE, "recording", before._ctx is not None):

@@ -54,7 +54,7 @@ def bitcast(x: B, dtype: DTypeLike) -> B:
         return x
     if wanted.kind == "void" or wanted.count != 1:
         raise TypeError(f"bitcast: {x.dtype.name} to {wanted.name}: elements are scalars")
-    if x.requires_grad and MODE.recording:
+    if x._wish and MODE.recording:
         raise TypeError(f"bitcast: {x.dtype.name} to {wanted.name} has no gradient; detach() first")
     old, new = x.dtype.itemsize, wanted.itemsize
     if old != new and (not lazy.shape or lazy.shape[-1] * old % new != 0):

@@ -102,7 +102,7 @@ def register_hook(x: B, function: Callable[[B], B | None]) -> Handle:
     """
     if not callable(function):
         raise TypeError(f"register_hook: a function of the gradient is wanted, got {function!r}")
-    if x.requires_grad is False:
+    if x._wish is False:
         raise RuntimeError(f"register_hook: a tensor of shape {x.shape} that refuses a gradient never gets one")
     return Handle(hooks_of(x).functions, function)
 
@@ -130,7 +130,7 @@ def register_post_accumulate_grad_hook(x: B, function: Callable[[B], None]) -> H
     what = "register_post_accumulate_grad_hook"
     if not callable(function):
         raise TypeError(f"{what}: a function of the tensor is wanted, got {function!r}")
-    if x.requires_grad is False or not x.is_leaf:
+    if x._wish is False or not x.is_leaf:
         raise RuntimeError(f"{what}: a leaf that may get a gradient is wanted; this tensor of shape {x.shape} is none")
     return Handle(hooks_of(x).after, function)
 
@@ -149,7 +149,7 @@ def retain_grad(x: B) -> B:
       >>> y.grad
       Tensor([ 6., 12.])
     """
-    if x.requires_grad is False:
+    if x._wish is False:
         raise RuntimeError(f"retain_grad: a tensor of shape {x.shape} that refuses a gradient never gets one")
     hooks_of(x).kept[0] = True
     return x
@@ -178,7 +178,7 @@ def in_training(x: B, what: str) -> bool:
       what: the layer that asks, as messages call it.
     """
     training: bool = type(x).training
-    if not (training or Mode.told) and MODE.recording and x.requires_grad:
+    if not (training or Mode.told) and MODE.recording and x._wish:
         Mode.told = True
         warn_explicit(
             f"{what} behaves as in inference, which is the default, though a gradient is wanted: "
@@ -202,7 +202,7 @@ def requires_grad_(x: B, requires_grad: bool = True) -> B:
       >>> x.grad
       Tensor([4.])
     """
-    x.requires_grad = requires_grad
+    x._wish = requires_grad
     return x
 
 
@@ -223,7 +223,7 @@ def detach(x: B) -> B:
 
 def _seed(x: B, gradient: B | None, what: str) -> B:
     _ = x.lazydata  # and with it the graph of the newest version
-    if x.requires_grad is False:
+    if x._wish is False:
         raise RuntimeError(
             f"{what}: this tensor of shape {x.shape} depends on nothing that requires a gradient; "
             "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad()"
@@ -318,11 +318,11 @@ def backward(
     # parameters of layers want a gradient, unless they were told otherwise
     whole, leaves = everything(x)
     order = whole
-    learnt = [leaf for leaf in leaves if leaf.requires_grad is None and leaf._parameter]
+    learnt = [leaf for leaf in leaves if leaf._wish is None and leaf._parameter]
     targets: list[B] | None = None
     if learnt or any(node._ctx is UNRECORDED for node in order):
-        targets = [*learnt, *(leaf for leaf in leaves if leaf.requires_grad is True)]  # type: ignore[list-item]
-    elif x.requires_grad is None:
+        targets = [*learnt, *(leaf for leaf in leaves if leaf._wish is True)]  # type: ignore[list-item]
+    elif x._wish is None:
         raise RuntimeError(
             f"backward: this tensor of shape {x.shape} depends on nothing that requires a gradient; "
             "set requires_grad=True on the leaves before computing, outside of Tensor.no_grad(). Without that, "
@@ -349,7 +349,7 @@ def _backward_at(x: B, seed: B, inputs: Any, retain_graph: bool | None, create_g
     if not targets:
         raise ValueError("backward: inputs is empty; leave it out for every leaf")
     for place, one in enumerate(targets):
-        if one.requires_grad is False or one.dtype.kind not in ("float", "complex"):
+        if one._wish is False or one.dtype.kind not in ("float", "complex"):
             raise RuntimeError(f"backward: inputs[{place}], of shape {one.shape} and {one.dtype.name}, has no gradient")
     nodes = list({id(part): part for one in targets for part in one._floats()}.values())
     backward_to(x, seed, nodes, create_graph)
@@ -395,7 +395,7 @@ def gradient(
     """
     seed = _seed(x, gradient, "gradient")
     for position, target in enumerate(targets):
-        if target.requires_grad is False or target.dtype.kind not in ("float", "complex"):
+        if target._wish is False or target.dtype.kind not in ("float", "complex"):
             raise RuntimeError(
                 f"gradient: target {position}, of shape {target.shape} and {target.dtype.name}, has no gradient"
             )

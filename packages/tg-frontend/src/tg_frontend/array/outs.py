@@ -26,7 +26,7 @@ def _checked(label: str, found: Any, out: Any) -> list[tuple[Any, Any]]:
         raise TypeError(f"{label}: out is a tensor, got a {type(out).__name__}")
     if not _is_tensor(found):
         raise TypeError(f"{label}: out={type(out).__name__} for a result that is a {type(found).__name__}, no tensor")
-    if MODE.recording and (out.requires_grad or any(brings(part) for part in found._floats())):
+    if MODE.recording and (out._wish or any(brings(part) for part in found._floats())):
         raise RuntimeError(
             f"{label}: no gradient flows through memory: take the result instead of out=, or compute it in "
             "Tensor.no_grad()"
@@ -41,7 +41,7 @@ def _checked(label: str, found: Any, out: Any) -> list[tuple[Any, Any]]:
             raise RuntimeError(f"{label}: {several_places(out.shape)}")
     elif out.numel() != 0:
         raise ArgumentError(f"{label}: out is of shape {out.shape}, the result of {found.shape}")
-    elif any(part._ctx is not None and part.requires_grad for part, _ in pairs):
+    elif any(part._ctx is not None and part._wish for part, _ in pairs):
         raise RuntimeError(
             f"{label}: out, of shape {out.shape}, was computed from what requires a gradient: it takes no other shape"
         )

@@ -114,7 +114,7 @@ def text_of(tensor: Any) -> str:
             notes.append(f"dtype={tensor.dtype.name}")
         if tensor.device != Device.canonicalize(None):
             notes.append(f"device={tensor.device!r}")
-    if tensor.requires_grad:
+    if tensor._wish:
         notes.append("requires_grad=True")
     inside = ", ".join(notes)
     last = body.rpartition("\n")[2]

@@ -192,6 +192,6 @@ def item(x: B) -> ConstType:
 def __reduce__(x: B) -> tuple[Any, ...]:
     """For pickle and copy: the elements, computed now; not the graph that they came from."""
     elements = bytes(host_bytes(x))
-    leaf = None if x._ctx is not None else x.requires_grad
+    leaf = None if x._ctx is not None else x._wish
     marks = {name: True for name in ("_parameter", "_transient") if getattr(x, name, False)}
     return transfer.restored, (type(x), elements, x.dtype, x._ints(), x.device, leaf), (None, marks) if marks else None

@@ -60,7 +60,7 @@ def assign(x: B, value: Any) -> B:
         if not _fits(new.shape, x.shape):
             raise ValueError(f"assign: a value of shape {new.shape} into a tensor of shape {x.shape}")
         new = stretch(new, x.shape)
-    if new.requires_grad and MODE.recording:
+    if new._wish and MODE.recording:
         raise RuntimeError("assign: the value requires a gradient, which cannot flow through memory; detach() it")
     _check_view(x)
     if copied:
@@ -294,10 +294,11 @@ def write_as_data(x: B, value: B, part: ShapeTracker | None = None, whole: bool 
 
 def brings(value: B) -> bool:
     """Whether a gradient may be wanted of ``value``: one is required, or it depends on parameters of layers."""
-    if not MODE.recording:
-        return False
-    if value._wants_grad is True:
-        return True
+    return MODE.recording and (value._wants_grad is True or brings_to_layers(value))
+
+
+def brings_to_layers(value: B) -> bool:
+    """Whether ``value`` is a parameter of a layer or depends on one, and nobody said whether a gradient is wanted."""
     return value._wants_grad is None and (value._parameter if value._ctx is None else value._ctx.learnt)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         """A tensor, as far as differentiation is concerned."""
 
         lazydata: LazyBuffer
-        requires_grad: bool | None
+        _wish: bool | None  # what was said of requires_grad
         _lazy: LazyBuffer  # of another version of the memory perhaps; shape and dtype are those of ``lazydata``
         _ctx: Function | None
         _parameter: bool
@@ -188,7 +188,7 @@ def everything(root: Node) -> tuple[list[Node], list[Node]]:
     for node in order:
         context = node._ctx
         assert context is not None
-        if node.requires_grad is True and not context.wanted:
+        if node._wish is True and not context.wanted:
             found[id(node)] = node
         found.update((id(p), p) for p in operands(context) if p._ctx is None)
     return order, list(found.values())
@@ -197,10 +197,10 @@ def everything(root: Node) -> tuple[list[Node], list[Node]]:
 def depends_on_a_wish(root: Node) -> bool:
     """Whether a leaf on which ``root`` depends requires a gradient, whatever the tensors between them say."""
     if root._ctx is None:
-        return root.requires_grad is True
+        return root._wish is True
     for node in operands_first(root, through_open=True):
         assert node._ctx is not None
-        if any(parent._ctx is None and parent.requires_grad is True for parent in operands(node._ctx)):
+        if any(parent._ctx is None and parent._wish is True for parent in operands(node._ctx)):
             return True
     return False
 
@@ -249,7 +249,7 @@ def is_leaf(node: Node, through_open: bool) -> bool:
 
 def _open_needs(parents: Sequence[Node], on_the_way: Container[int]) -> tuple[bool, ...]:
     return tuple([
-        id(p) in on_the_way and p.requires_grad is not False and p.lazydata.dtype.kind == "float" for p in parents
+        id(p) in on_the_way and p._wish is not False and p.lazydata.dtype.kind == "float" for p in parents
     ])  # fmt: skip
 
 
@@ -466,7 +466,7 @@ class Gradient(Function):
         self._expansion, self._target = expansion, target
         self._parents: tuple[object, ...] | None = None
         self.stamp = Clock.now
-        self.wanted = any(tensor.requires_grad is True for tensor in (expansion.root, expansion.seed))
+        self.wanted = any(tensor._wish is True for tensor in (expansion.root, expansion.seed))
         self.needs, self.learnt = (self.wanted,), False
 
     @property

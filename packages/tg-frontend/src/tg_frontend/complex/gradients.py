@@ -45,14 +45,14 @@ def set_grad(z: Any, value: Any) -> None:
 
 def wishes(z: Any) -> bool | None:
     """Whether a gradient is wanted of either part."""
-    found = [part.requires_grad for part in z._parts]
+    found = [part._wish for part in z._parts]
     return True if True in found else None if None in found else False
 
 
 def set_wishes(z: Any, value: Any) -> None:
     """Says it of both parts."""
     for part in z._parts:
-        part.requires_grad = value
+        part._wish = value
 
 
 def requires_grad_(z: Any, requires_grad: bool = True) -> Any:
@@ -63,7 +63,7 @@ def requires_grad_(z: Any, requires_grad: bool = True) -> Any:
 def register_hook(z: Any, function: Any) -> Any:
     if not callable(function):
         raise TypeError(f"register_hook: a function of the gradient is wanted, got {function!r}")
-    if z.requires_grad is False:
+    if z._wish is False:
         raise RuntimeError(f"register_hook: a tensor of shape {z.shape} that refuses a gradient never gets one")
     return pair_up(z, function)
 
@@ -72,7 +72,7 @@ def register_post_accumulate_grad_hook(z: Any, function: Any) -> Any:
     what = "register_post_accumulate_grad_hook"
     if not callable(function):
         raise TypeError(f"{what}: a function of the tensor is wanted, got {function!r}")
-    if z.requires_grad is False or not z.is_leaf:
+    if z._wish is False or not z.is_leaf:
         raise RuntimeError(f"{what}: a leaf that may get a gradient is wanted; this tensor of shape {z.shape} is none")
     after = After(z, function)
     return Handles([Handle(hooks_of(part).after, after) for part in z._parts])

@@ -64,6 +64,7 @@ def _no_node(z: Any) -> Any:
 
 def _class_of(real: type[Any]) -> dict[str, Any]:
     """The content of the class beside ``real``."""
+    from ..array import attributes
     from ..array.base import Base
 
     body: dict[str, Any] = {"__slots__": (), "__module__": real.__module__, "__doc__": "A tensor of complex numbers."}
@@ -110,7 +111,8 @@ def _class_of(real: type[Any]) -> dict[str, Any]:
         ndim=property(lambda z: z._parts[0].ndim),
         device=property(lambda z: z._parts[0].device),
         dtype=property(lambda z: complex_dtype(z._parts[0].dtype)),
-        requires_grad=property(gradients.wishes, gradients.set_wishes),
+        _wish=property(gradients.wishes, gradients.set_wishes),
+        requires_grad=property(attributes.requires_grad, attributes.set_requires_grad),
         grad=property(gradients.grad_of, gradients.set_grad),
         real=property(lambda z: z._parts[0], writing.set_real),
         imag=property(lambda z: z._parts[1], writing.set_imag),

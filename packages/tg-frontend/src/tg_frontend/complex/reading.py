@@ -126,7 +126,7 @@ def text_of(z: Any) -> str:
         notes.append(f"dtype={z.dtype.name}")
     if z.device != Device.canonicalize(None):
         notes.append(f"device={z.device!r}")
-    if z.requires_grad:
+    if z._wish:
         notes.append("requires_grad=True")
     inside = ", ".join(notes)
     last = body.rpartition("\n")[2]

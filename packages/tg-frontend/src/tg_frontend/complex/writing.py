@@ -34,7 +34,7 @@ def _values(z: Any, value: Any, what: str) -> tuple[Any, Any]:
 def _agree(z: Any) -> None:
     """Has a gradient of both parts of a tensor that was written to where there is one of either."""
     one, other = z._parts
-    wishes = one.requires_grad, other.requires_grad
+    wishes = one._wish, other._wish
     if wishes[0] is not wishes[1] and True in wishes:
         _renew(*((other, one) if wishes[0] is True else (one, other)))
 

@@ -242,7 +242,7 @@ class Call:
             one = copies.get(id(tensor))
             if one is None:
                 return tensor
-            one.handed = Tensor._wrap(one.lazy, tensor.requires_grad)
+            one.handed = Tensor._wrap(one.lazy, tensor._wish)
             one.handed.grad = tensor.grad
             return one.handed
 

@@ -96,7 +96,7 @@ def lobpcg(
     greatest = largest is None or largest
     factor = None if B is None else cholesky(B)
     inner = A if factor is None else _between(A, factor)
-    if A.requires_grad or (B is not None and B.requires_grad):
+    if A._wish or (B is not None and B._wish):
         values, vectors = eigh(inner)
         order = slice(None, None, -1) if greatest else slice(None)
         values, vectors = values[..., order][..., :count], vectors[..., order][..., :count]

@@ -90,7 +90,7 @@ class Checkpoint(Function):
         """
         self.part.check(self._operands(), self.stamp, "since: call backward() before that")
         again = self.part.again()
-        strange = [tensor for tensor in _leaves(again, self.outside) if tensor.requires_grad]
+        strange = [tensor for tensor in _leaves(again, self.outside) if tensor._wish]
         if again.shape != grad.shape or strange:
             raise RuntimeError(
                 f"checkpoint: {_name(self.part.function)} computes something else the second time: "
@@ -206,7 +206,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     listed = _listed(results)
     part.chosen = [
         place for place, value in enumerate(listed)
-        if isinstance(value, Tensor) and value.requires_grad is not False and id(value) not in there
+        if isinstance(value, Tensor) and value._wish is not False and id(value) not in there
     ]  # fmt: skip
     if not part.chosen:
         return results
@@ -248,7 +248,7 @@ def _borders(made: list[Tensor], there: dict[int, Any]) -> list[Tensor]:
         for node in operands_first(root, True, there):
             assert node._ctx is not None
             found |= {id(parent): parent for parent in operands(node._ctx) if id(parent) in there}
-    return [p for p in found.values() if p.requires_grad is not False and p.dtype.kind == "float"]
+    return [p for p in found.values() if p._wish is not False and p.dtype.kind == "float"]
 
 
 def _leaves(root: Tensor, ends: frozenset[int]) -> list[Any]:

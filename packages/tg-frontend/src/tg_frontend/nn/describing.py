@@ -124,7 +124,7 @@ def describe(model: Any) -> str:
 def _lines(name: str, value: Any, indent: str, inside: tuple[int, ...] = ()) -> list[str]:
     head = f"{indent}{f'({name}): ' if name else ''}"
     if isinstance(value, Tensor):
-        grad = ", requires_grad=True" if value.requires_grad else ""
+        grad = ", requires_grad=True" if value._wish else ""
         return [f"{head}Tensor of shape {value.shape}, {value.dtype.name}{grad}"]
     if id(value) in inside:
         return [f"{head}{type(value).__name__} (see above)"]

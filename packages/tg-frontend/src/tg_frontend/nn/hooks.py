@@ -138,7 +138,7 @@ def _may_have(x: Any) -> bool:
         return False
     context = x._ctx
     if context is None:
-        return x.requires_grad is True or (x.requires_grad is None and x._parameter)
+        return x._wish is True or (x._wish is None and x._parameter)
     return context.wanted or context.learnt
 
 

@@ -11,7 +11,7 @@ from .describing import HOOKS, describe
 from .hooks import Hooked
 from .initial import LEARNT, parameter
 from .placed import Placed
-from .state import get_parameters, parts_of, tensors_of
+from .state import get_parameters, is_learnt, parts_of, tensors_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class Module(Hooked, Placed):
         return found
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """The floating tensors that may have gradients, by name, each once.
+        """The floating tensors that may have gradients, and parameters that are frozen, by name, each once.
 
         Example:
           >>> from tg_frontend import nn
@@ -269,12 +269,12 @@ class Module(Hooked, Placed):
         """
         done: set[int] = set()
         for name, tensor in tensors_of(self, prefix).items():
-            if id(tensor) not in done and tensor.requires_grad is not False and tensor.dtype.kind in LEARNT:
+            if id(tensor) not in done and is_learnt(tensor):
                 done.add(id(tensor))
                 yield name, tensor
 
     def parameters(self) -> Iterator[Tensor]:
-        """The floating tensors that may have gradients, each once.
+        """The floating tensors that may have gradients, and parameters that are frozen, each once.
 
         Example:
           >>> from tg_frontend import nn
@@ -437,8 +437,7 @@ class Module(Hooked, Placed):
           >>> _ = nn.Module().requires_grad_(False)
         """
         for tensor in get_parameters(self):
-            if tensor.dtype.kind in LEARNT and (
-                    tensor.requires_grad is not False or tensor._parameter):
+            if tensor.dtype.kind in LEARNT and is_learnt(tensor):
                 tensor.requires_grad = requires_grad
         return self
 

@@ -41,7 +41,7 @@ def move(tensor: Tensor, device: str | None, dtype: DType | None) -> None:
 
 def _turn(tensor: Tensor, value: Tensor) -> None:
     """Makes this very object the complex tensor that ``value`` is, whose parts are learnt as it was."""
-    wish, learnt = tensor.requires_grad, tensor._parameter
+    wish, learnt = tensor._wish, tensor._parameter
     delist(tensor)
     tensor.grad = tensor._ctx = tensor._home = tensor._place = tensor._cut = tensor._rows = None
     del tensor._lazy

@@ -120,8 +120,19 @@ def _rank(item: tuple[Any, Any]) -> int:
     part = item[1]
     if not isinstance(part, Tensor):
         return 2
-    learnt = part._parameter or (part.requires_grad is not False and part.dtype.kind in LEARNT)
-    return 0 if learnt else 1
+    return 0 if is_learnt(part) else 1
+
+
+def is_learnt(tensor: Tensor) -> bool:
+    """Whether a tensor of a layer is a parameter: made as one, frozen or not, or floats that may have a gradient.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> from tg_frontend.nn.state import is_learnt
+      >>> is_learnt(nn.Parameter(Tensor.ones(2), requires_grad=False)), is_learnt(nn.Buffer([1.0]))
+      (True, False)
+    """
+    return tensor._parameter or (tensor._wish is not False and tensor.dtype.kind in LEARNT)
 
 
 def get_parameters(obj: Any) -> list[Tensor]:

@@ -152,7 +152,7 @@ def _causal(query: A, key: A, value: A, factor: float, dropout_p: float) -> A:
 def _held(query: A, key: A, value: A) -> bool:
     """Whether a kernel holds the scores of a block of rows: no gradient is recorded, and they outweigh what is read."""
     least = limits_of(query.device).row_bytes
-    if not least or (MODE.recording and any(x.requires_grad for x in (query, key, value))):
+    if not least or (MODE.recording and any(x._wish for x in (query, key, value))):
         return False
     scores = upper(prod(query.shape[:-1])) * upper(key.shape[-2]) * sum_acc_dtype(query.dtype).itemsize
     return scores >= max(least, 2 * sum(upper(x.nbytes()) for x in (query, key, value)))

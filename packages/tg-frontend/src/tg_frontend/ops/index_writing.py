@@ -45,7 +45,7 @@ def __setitem__(x: A, indices: Any, value: Any) -> None:
       DeviceError: if the file of a DISK tensor is read-only, or too short. Files are written at once, from any device,
         and in contiguous parts only.
     """
-    if x.requires_grad and x._ctx is None and MODE.recording:
+    if x._wish and x._ctx is None and MODE.recording:
         raise RuntimeError(
             f"setitem: a leaf of shape {x.shape} that requires a gradient is not written in place; "
             "do it in Tensor.no_grad(), or use where()"
@@ -91,7 +91,7 @@ def _copy_in(x: A, indices: Any, value: Any) -> None:
     there = value.device if isinstance(value, Array) else disk.HOST
     like = x._wrap(LazyBuffer.const(0, x.dtype, (), there))
     new = fitting(like, value, "setitem")
-    if new.requires_grad and MODE.recording:
+    if new._wish and MODE.recording:
         raise RuntimeError("setitem: the value requires a gradient, which cannot flow to a file; detach() it")
     box = _box(x, terms)
     fitted = _part_of(x, terms, new, box.shape)

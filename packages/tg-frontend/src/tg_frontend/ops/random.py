@@ -111,7 +111,7 @@ def fractions(cls: type[A], shape: tuple[sint, ...], device: str | None, dtype: 
 
 def _finish(x: A, requires_grad: bool | None) -> A:
     out = x.detach().contiguous()
-    out.requires_grad = requires_grad
+    out._wish = requires_grad
     return out
 
 

@@ -67,7 +67,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     floating = [any(_floating(way.outs[n]) for way in ways) for n in range(len(values))]
     closed = list({id(t): t for way in ways for t in way.closed}.values())
     parents = [tensor for tensor in tensors if tensor.dtype.kind == "float"] + closed
-    if MODE.recording and any(tensor.requires_grad is not False for tensor in parents):
+    if MODE.recording and any(tensor._wish is not False for tensor in parents):
         results = Cond(choice.lazydata, ways, tensors, closed, values, floating).results(parents, values)
     else:
         results = [Tensor._value(value) for value in values]
@@ -128,7 +128,7 @@ def _run(
 
 
 def _floating(tensor: Tensor) -> bool:
-    return tensor.dtype.kind == "float" and tensor.requires_grad is not False
+    return tensor.dtype.kind == "float" and tensor._wish is not False
 
 
 class Cond(Joint):

@@ -324,7 +324,7 @@ class Function:
         """
         context = FunctionContext()
         context.needs_input_grad = tuple([
-            isinstance(arg, Tensor) and arg.requires_grad is not False and arg.dtype.kind in ("float", "complex")
+            isinstance(arg, Tensor) and arg._wish is not False and arg.dtype.kind in ("float", "complex")
             for arg in args
         ])  # fmt: skip
         given = [(place, arg.is_complex()) for place, arg in enumerate(args) if isinstance(arg, Tensor)]

@@ -49,14 +49,14 @@ def outside(root: Tensor) -> Tensor:
 
 def gradients(root: Tensor, seed: Tensor | None, inside: Sequence[Tensor]) -> list[Tensor]:
     """The gradient at arguments; zeros at those on which nothing depends."""
-    if root.requires_grad is False or root.dtype.kind != "float":
+    if root._wish is False or root.dtype.kind != "float":
         return [Tensor.zeros_like(tensor) for tensor in inside]
     found = root.gradient(*inside, gradient=seed, materialize_grads=True, create_graph=MODE.recording)
     wanted: bool | None = None
     for grad in found:
         if isinstance(grad._ctx, Gradient):
             if wanted is None:
-                wanted = depends_on_a_wish(root) or (seed is not None and seed.requires_grad is True)
+                wanted = depends_on_a_wish(root) or (seed is not None and seed._wish is True)
             grad._ctx.wanted, grad._ctx.needs = wanted, (wanted,)
             grad._wants_grad = True if wanted else None
     return found

@@ -76,7 +76,7 @@ def _all_reached(roots: tuple[Tensor, ...], args: tuple[Tensor, ...], func: obje
     for place, root in enumerate(roots):
         found: set[int] = set()
         for part in root._floats():
-            if part.requires_grad is not False:
+            if part._wish is not False:
                 found |= gradients_at(part, part.detach(), nodes, False).keys()
         for number, arg in enumerate(args):
             if not any(id(node) in found for node in arg._floats()):

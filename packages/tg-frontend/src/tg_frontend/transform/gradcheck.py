@@ -96,7 +96,7 @@ def gradcheck(
 
 def _looked_at(arg: object) -> bool:
     """Whether an argument is a tensor of floats or complex numbers that does not refuse a gradient."""
-    return isinstance(arg, Tensor) and arg.requires_grad is not False and arg.dtype.kind in ("float", "complex")
+    return isinstance(arg, Tensor) and arg._wish is not False and arg.dtype.kind in ("float", "complex")
 
 
 def _difference(
@@ -156,7 +156,7 @@ def _by_gradients(func: Callable[..., Any], args: list[Any], places: list[int]) 
             found[place, number] = []
         count = _count(func, result)
         for element in range(count):
-            if result.requires_grad is False:
+            if result._wish is False:
                 slopes: tuple[Any, ...] = tuple(Tensor.zeros_like(target).detach() for target in targets)
             else:
                 unit = [float(n == element) for n in range(count)]
@@ -186,7 +186,7 @@ def _by_batches(func: Callable[..., Any], args: list[Any], places: list[int]) ->
         count = _count(func, result)
         units = Tensor.eye(count, dtype=result.dtype, device=result.device).reshape(count, *result.shape)
         slopes: tuple[Any, ...] = tuple(Tensor.zeros(count, *target.shape, dtype=target.dtype) for target in targets)
-        if result.requires_grad is not False:
+        if result._wish is not False:
             slopes = grad(result, targets, units, True, is_grads_batched=True, materialize_grads=True)
         for place, slope in zip(places, slopes, strict=True):
             rows = [part.detach().reshape(count, -1).tolist() if part.numel() else [[]] * count
@@ -294,7 +294,7 @@ def gradgradcheck(
         targets = [one for one in own if _looked_at(one)]
         results = _results(func, own)
         pairs = [(one, weight) for one, weight in zip(results, every[len(args):], strict=True)
-                 if one.requires_grad is not False]  # fmt: skip
+                 if one._wish is not False]  # fmt: skip
         roots, given = [one for one, _ in pairs], [weight for _, weight in pairs]
         return grad(roots, targets, given, create_graph=True, materialize_grads=True)
 

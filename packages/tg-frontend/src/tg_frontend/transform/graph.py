@@ -54,7 +54,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[[Any], None
     for place, one in enumerate(listed):
         if not isinstance(one, Tensor):
             raise TypeError(f"{what}: tensors[{place}] is a tensor, got a {type(one).__name__}")
-        if one.requires_grad is False:
+        if one._wish is False:
             raise RuntimeError(f"{what}: tensors[{place}], of shape {one.shape}, refuses a gradient and never gets one")
     if not listed:
         raise ValueError(f"{what}: there is no tensor")

@@ -52,7 +52,7 @@ def _targets(inputs: Tensors, what: str) -> list[Tensor]:
     """
     found = _listed(inputs, "inputs")
     for place, one in enumerate(found):
-        if one.requires_grad is False or one.dtype.kind not in ("float", "complex"):
+        if one._wish is False or one.dtype.kind not in ("float", "complex"):
             raise RuntimeError(
                 f"{what}: inputs[{place}], of shape {one.shape} and {one.dtype.name}, requires no gradient"
             )
@@ -67,7 +67,7 @@ def _weighted(roots: Sequence[Tensor], weights: Weights, names: tuple[str, str],
         raise ValueError(f"{len(roots)} tensors in {of}, and {len(given)} in {what}")
     found = []
     for place, (root, weight) in enumerate(zip(roots, given, strict=True)):
-        if root.dtype.kind not in ("float", "complex") or root.requires_grad is False:
+        if root.dtype.kind not in ("float", "complex") or root._wish is False:
             raise RuntimeError(
                 f"autograd.{'grad' if of == 'outputs' else 'backward'}: {of}[{place}], of shape {root.shape} and "
                 f"{root.dtype.name}, depends on nothing that requires a gradient"
@@ -129,7 +129,7 @@ def _one(roots: Sequence[Tensor], weights: Sequence[Tensor]) -> tuple[Tensor, Te
     with Switch(MODE, "recording", True):
         weights = [weight._apply(Same()) for weight in weights]  # as they are now: later writes are none of them
         whole = roots[0]._apply(_Weighted(weights), *roots[1:])
-    wanted = any(weight.requires_grad is True for weight in weights)
+    wanted = any(weight._wish is True for weight in weights)
     return whole, Tensor.ones(dtype=whole.dtype, device=whole.device, requires_grad=wanted or None)
 
 

@@ -160,7 +160,7 @@ class _Traced:
         init, xs = [tensor.lazydata for tensor in start], [tensor.lazydata for tensor in through]
         parents = [tensor for tensor in (*start, *through) if tensor.dtype.kind == "float"]
         parents += self.closed
-        recorded = MODE.recording and any(tensor.requires_grad is not False for tensor in parents)
+        recorded = MODE.recording and any(tensor._wish is not False for tensor in parents)
         found = _run(self.steps(), init, xs, count, self.reverse, recorded)
         lazies = [*found.finals, *found.ys]
         if recorded:
@@ -270,7 +270,7 @@ class Scan(Joint):
 
 
 def _floating(tensor: Tensor) -> bool:
-    return tensor.dtype.kind == "float" and tensor.requires_grad is not False
+    return tensor.dtype.kind == "float" and tensor._wish is not False
 
 
 def _summed(tensor: Tensor) -> DType:

@@ -145,7 +145,7 @@ def closed_over(results: Sequence[Tensor], given: Sequence[Tensor], there: dict[
     arguments = {id(tensor) for tensor in given}
     return [
         tensor for key, tensor in found.items()
-        if key not in arguments and tensor.requires_grad is not False and tensor.dtype.kind == "float"
+        if key not in arguments and tensor._wish is not False and tensor.dtype.kind == "float"
     ]  # fmt: skip
 
 

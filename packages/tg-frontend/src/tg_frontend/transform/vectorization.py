@@ -105,7 +105,7 @@ def _single(batch: Batch, values: Tensor) -> Tensor:
     lazy = values.lazydata
     place = placeholder(lazy.shape[1:], lazy, _REFUSAL)
     batch.put(place, lazy)
-    return type(values)._wrap(place, values.requires_grad if values.dtype.kind == "float" else False)
+    return type(values)._wrap(place, values._wish if values.dtype.kind == "float" else False)
 
 
 def _for_all(batch: Batch, root: Tensor, given: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
@@ -132,7 +132,7 @@ def _for_all(batch: Batch, root: Tensor, given: Sequence[tuple[Tensor, Tensor]])
         if not batch.depends(lazy):
             return root.unsqueeze(0).expand(batch.size, *root.shape)
         return type(root)._value(batch.all_of(lazy))
-    there = [t for t in captured.values() if t.requires_grad is not False and t.dtype.kind == "float"]
+    there = [t for t in captured.values() if t._wish is not False and t.dtype.kind == "float"]
     places = [*(place for place, _ in given), *there]
     parents: list[Tensor] = [*(values for _, values in given), *there]
     out = parents[0]._apply(Mapped(batch, root, places, len(given)), *parents[1:])

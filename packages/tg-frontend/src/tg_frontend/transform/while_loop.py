@@ -74,7 +74,7 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
     floating = [tensor.dtype.kind == "float" for tensor in tensors]
     parents = [tensor for tensor, is_float in zip(tensors, floating, strict=True) if is_float]
     parents += closed_over(new, given, there)
-    if not MODE.recording or all(tensor.requires_grad is False for tensor in parents):
+    if not MODE.recording or all(tensor._wish is False for tensor in parents):
         return of_parts(rebuild(init, [Tensor._value(lazy) for lazy in lazies]))
     return of_parts(rebuild(init, WhileLoop(lazies, floating).results(parents, lazies)))
 

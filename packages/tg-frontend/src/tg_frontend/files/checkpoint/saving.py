@@ -192,7 +192,7 @@ class _Pickle:
         for n in reversed(shape):
             strides.append(step)
             step *= max(n, 1)
-        for item in (0, tuple(shape), tuple(reversed(strides)), bool(x.requires_grad)):
+        for item in (0, tuple(shape), tuple(reversed(strides)), bool(x._wish)):
             self.add(item, place)
         self._name("collections", "OrderedDict")
         self.out += b")R"

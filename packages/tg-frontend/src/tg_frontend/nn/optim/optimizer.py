@@ -180,7 +180,7 @@ class Optimizer(HookedOptimizer):
         self._check_numbers(values)
         self._check(values)
         for position, param in enumerate(tensors):
-            if param.requires_grad is None:
+            if param._wish is None:
                 param.requires_grad_(param.is_floating_point() or param.is_complex())
             if any(part._ctx is not None for part in param._floats()):
                 raise ValueError(f"{name}: parameter {position}, of shape {param.shape}, is a result, not a leaf")
@@ -190,8 +190,8 @@ class Optimizer(HookedOptimizer):
                         f"{name}: parameter {position} of group {len(self.param_groups)}, of shape {param.shape}, "
                         f"is in group {number}, too"
                     )
-        own = dedupe([param for param in tensors if param.requires_grad])
-        self.buffers += dedupe([p for p in tensors if not p.requires_grad and not any(p is b for b in self.buffers)])
+        own = dedupe([param for param in tensors if param._wish])
+        self.buffers += dedupe([p for p in tensors if not p._wish and not any(p is b for b in self.buffers)])
         devices = {param.device: None for param in (*self.params, *own)}
         if len(devices) > 1:
             first, *rest = devices

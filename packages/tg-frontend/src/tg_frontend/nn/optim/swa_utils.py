@@ -177,7 +177,7 @@ class AveragedModel(Module):
 
 
 def _learnt(tensor: Tensor) -> bool:
-    return tensor.requires_grad is not False
+    return tensor._wish is not False
 
 
 def update_bn(loader: Iterable[Any], model: Any, device: str | None = None) -> None:

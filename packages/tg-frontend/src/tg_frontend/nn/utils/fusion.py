@@ -33,7 +33,7 @@ def _fused(
             wide = each.flatten(0, 1)
         else:
             wide = weight * factor.reshape([-1 if n == axis else 1 for n in range(weight.ndim)])
-    learns = [one.requires_grad is not False for one in (weight, weight if bias is None else bias)]
+    learns = [one._wish is not False for one in (weight, weight if bias is None else bias)]
     return Parameter(wide.cast(weight.dtype), learns[0]), Parameter(other.cast(weight.dtype), learns[1])
 
 

@@ -109,7 +109,7 @@ class ParametrizationList(ModuleList):
         else:
             for number, value in enumerate(found):
                 learnt = original._parameter and value.dtype.kind in ("float", "complex")
-                made = Parameter(value, original.requires_grad is not False) if learnt else value.detach().clone()
+                made = Parameter(value, original._wish is not False) if learnt else value.detach().clone()
                 if not learnt:
                     made.requires_grad = False
                 setattr(self, f"original{number}", made)
@@ -365,7 +365,7 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
         left = value.clone()
         if any(one._parameter for one in originals):
             parameter(left)
-            left.requires_grad = any(one.requires_grad is not False for one in originals)
+            left.requires_grad = any(one._wish is not False for one in originals)
         else:
             left.requires_grad = False
     del module.parametrizations[tensor_name]

@@ -182,7 +182,7 @@ class BasePruningMethod:
         for part in (name, f"{name}_orig", f"{name}_mask"):
             delattr(module, part)
         module._derived = tuple(known for known in module._derived if known != name)
-        setattr(module, name, parameter(weight) if weight.requires_grad is not False else weight)
+        setattr(module, name, parameter(weight) if weight._wish is not False else weight)
 
 
 class PruningContainer(BasePruningMethod):
