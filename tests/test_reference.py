@@ -42,7 +42,7 @@ def _public() -> set[str]:
         "optim.swa_utils": nn.optim.swa_utils, "init": nn.init, "utils": nn.utils, "utils.rnn": nn.utils.rnn,
         "utils.stateless": nn.utils.stateless, "utils.parametrize": nn.utils.parametrize,
         "utils.parametrizations": nn.utils.parametrizations, "utils.prune": nn.utils.prune, "data": nn.data,
-        "datasets": nn.datasets, "amp": nn.amp,
+        "datasets": nn.datasets, "amp": nn.amp, "grad": nn.grad,
     }  # fmt: skip
     names |= {f"tinytg.nn.{name}" for name in nn.__all__ if name not in modules}
     for module, home in modules.items():

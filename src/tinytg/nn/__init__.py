@@ -172,9 +172,14 @@ from tg_frontend.nn import (
     clip_grad_norm_,
     clip_grad_value_,
     describe,
+    register_module_backward_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
 )
 
-from . import amp, data, datasets, functional, init, lr_scheduler, optim, state, utils
+from . import amp, data, datasets, functional, grad, init, lr_scheduler, optim, state, utils
 
 __all__ = [
     "CELU",
@@ -352,9 +357,15 @@ __all__ = [
     "datasets",
     "describe",
     "functional",
+    "grad",
     "init",
     "lr_scheduler",
     "optim",
+    "register_module_backward_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
     "state",
     "utils",
 ]

@@ -5,7 +5,7 @@ A layer is any object with tensors as attributes and a ``__call__``; nothing has
 :func:`tg_frontend.nn.state.get_parameters` finds the tensors.
 """
 
-from . import amp, data, datasets, functional, init, lr_scheduler, optim, state, utils
+from . import amp, data, datasets, functional, grad, init, lr_scheduler, optim, state, utils
 from .absent import refused
 from .activations import (
     CELU,
@@ -42,6 +42,13 @@ from .containers import Identity, ModuleDict, ModuleList, ParameterDict, Paramet
 from .convolutional import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .describing import describe
 from .dropping import AlphaDropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout, RReLU
+from .everywhere import (
+    register_module_backward_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
 from .initial import Buffer, Parameter
 from .layers import Embedding, Linear
 from .lazy import (
@@ -339,9 +346,15 @@ __all__ = [
     "datasets",
     "describe",
     "functional",
+    "grad",
     "init",
     "lr_scheduler",
     "optim",
+    "register_module_backward_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
     "state",
     "utils",
 ]

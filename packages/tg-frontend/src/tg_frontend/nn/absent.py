@@ -21,12 +21,16 @@ INSTEAD: dict[str, dict[str, str]] = {
         "attention": "it is functional.scaled_dot_product_attention",
         "common_types": "sizes are integers, or tuples of them",
         "factory_kwargs": "layers take device= and dtype=",
-        "grad": "tinytg.grad, Tensor.gradient() and Tensor.backward() compute gradients",
         "modules": "layers are in tinytg.nn itself",
         "parallel": _ONE_DEVICE,
         "parameter": "Parameter, Buffer and UninitializedParameter are in tinytg.nn itself",
         **dict.fromkeys(("intrinsic", "qat", "quantizable", "quantized"), _QUANTISED),
+        **dict.fromkeys(
+            [f"register_module_{what}_registration_hook" for what in ("buffer", "module", "parameter")],
+            "nothing is registered: tensors and layers are attributes, which a __setattr__ of one's own sees",
+        ),
     },
+    "nn.grad": {},
     "nn.utils": {
         "clip_grad_norm": "it is clip_grad_norm_",
         **dict.fromkeys(("convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"), _LAYOUT),

@@ -215,6 +215,17 @@ class ParameterDict(Module, dict[str, Any]):
         """
         dict.update(self, _in_order(parameters), **named)
 
+    def copy(self) -> Self:
+        """Another one of the same tensors.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> learnt = nn.ParameterDict({"scale": Tensor.ones(2)})
+          >>> learnt.copy().scale is learnt.scale
+          True
+        """
+        return type(self)(OrderedDict(self))
+
     def __or__(self, other: Any) -> Any:
         found = type(self)(OrderedDict(self))
         found.update(other)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _numbers = count()
 FORWARD = ("pre", "forward")
 BACKWARD = ("backward_pre", "backward")
+EVERYWHERE: dict[str, Registry] = {}
+"""Hooks that are called with every module, by kind, before its own; empty until one is registered."""
 
 
 class Hook:
@@ -76,12 +78,12 @@ class Gradients:
 
     Args:
       module: the module.
-      before: hooks of gradients of results, of which those are called that there are now, as in PyTorch.
+      before: hooks of gradients of results: those that there are when the module is called, as in PyTorch.
       after: hooks of those and of gradients of inputs, likewise.
     """
 
-    def __init__(self, module: Any, before: Registry, after: Registry) -> None:
-        self.module, self.before, self.after = module, list(before.values()), list(after.values())
+    def __init__(self, module: Any, before: list[Hook], after: list[Hook]) -> None:
+        self.module, self.before, self.after = module, before, after
         self.places: list[int] = []
         self.width = 0
         self.of_results: tuple[Any, ...] | None = None  # of a backward that has not reached the inputs yet
@@ -170,6 +172,10 @@ class Hooked:
     def _of(self, kind: str) -> list[Hook]:
         """The hooks of a kind, in the order in which they are called."""
         return list(self._hooks.get(kind, {}).values()) if self._hooks else []
+
+    def _called(self, kind: str) -> list[Hook]:
+        """Likewise, after those of every module."""
+        return [*EVERYWHERE.get(kind, {}).values(), *self._of(kind)]
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -296,8 +302,9 @@ class Hooked:
         """Calls a function before a state is put into the model.
 
         Args:
-          hook: of the model, the state (a copy, which the hook may change), a prefix of names, a dict, ``strict``, and
-            lists of names that are missing, of names that are unknown, and of messages, to which it may add.
+          hook: of the model, what the state has of it (a copy, which the hook may change), the prefix of those names, a
+            dict, ``strict``, and lists of names that are missing, of names that are unknown, and of messages, to which
+            it may add.
 
         Example:
           >>> from tg_frontend import Tensor, nn
@@ -308,6 +315,10 @@ class Hooked:
           <All keys matched successfully>
         """
         return HookHandle(self._registry("load_pre"), Hook(hook), False)
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> HookHandle:
+        """The older form, by the name that programs know: the function is not given the model if not asked for."""
+        return self.register_load_state_dict_pre_hook(hook if with_module else lambda _, *rest: hook(*rest))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Calls a function of the model and of what ``load_state_dict`` returns, once a state was put into the model.
@@ -325,20 +336,21 @@ class Hooked:
         """A call of the model with its hooks."""
         called: set[int] = set()
         try:
-            for hook in self._of("pre"):
+            for hook in self._called("pre"):
                 args, kwargs = _prepared(hook, self, args, kwargs)
             gradients = None
-            if any(self._of(kind) for kind in BACKWARD):
-                gradients = Gradients(self, self._registry("backward_pre"), self._registry("backward"))
+            before, after = (self._called(kind) for kind in BACKWARD)
+            if before or after:
+                gradients = Gradients(self, before, after)
                 args = gradients.through(args)
             out = forward(*args, **kwargs)
-            for hook in self._of("forward"):
+            for hook in self._called("forward"):
                 called.add(id(hook))
                 changed = _followed(hook, self, args, kwargs, out)
                 out = out if changed is None else changed
             return out if gradients is None else gradients.out(out)
         except Exception:
-            for hook in self._of("forward"):
+            for hook in self._called("forward"):
                 if hook.always and id(hook) not in called:
                     _followed(hook, self, args, kwargs, None)
             raise

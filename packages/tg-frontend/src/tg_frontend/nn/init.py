@@ -47,7 +47,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
       param: the slope of "leaky_relu"; 0.01 if not given.
 
     Raises:
-      ValueError: if there is no such nonlinearity.
+      ValueError: if there is no such nonlinearity, or the slope is no number.
 
     Example:
       >>> from tg_frontend import nn
@@ -55,6 +55,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
       1.3868
     """
     if nonlinearity == "leaky_relu":
+        if isinstance(param, bool) or not isinstance(param, (int, float, type(None))):
+            raise ValueError(f"calculate_gain: the slope of leaky_relu is a number, got {param!r}")
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity in _GAINS or nonlinearity.startswith("conv"):
         return _GAINS.get(nonlinearity, 1.0)

@@ -85,10 +85,11 @@ class LazyModule(Module):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """As the layer that this becomes."""
-        if not args:
-            raise TypeError(f"{type(self).__name__}: an input is wanted, without a name")
+        given = [*args, *kwargs.values()]
+        if not given:
+            raise TypeError(f"{type(self).__name__}: an input is wanted")
         with Tensor.no_grad():
-            self.initialize_parameters(args[0])
+            self.initialize_parameters(given[0])
         del self._made_with
         self.__class__ = self._becomes
         return self(*args, **kwargs)

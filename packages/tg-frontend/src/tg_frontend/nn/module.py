@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from ..autograd.differentiation import Mode
 from ..keywords import checked
 from ..tensor import Tensor
 from . import states
 from .absent import refused
 from .describing import HOOKS, describe
-from .hooks import Hooked
+from .hooks import EVERYWHERE, Hooked
 from .initial import LEARNT, parameter
 from .placed import Placed
 from .state import get_parameters, is_learnt, parts_of, tensors_of
@@ -73,10 +75,11 @@ class Module(Hooked, Placed):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What ``forward`` gives, in training or not as :meth:`train` and :meth:`eval` say."""
+        hooked = self._hooks or EVERYWHERE
         if self.training is None or self.training is Tensor.training:
-            return self._call_hooked(self.forward, args, kwargs) if self._hooks else self.forward(*args, **kwargs)
+            return self._call_hooked(self.forward, args, kwargs) if hooked else self.forward(*args, **kwargs)
         with Tensor.train(self.training):
-            return self._call_hooked(self.forward, args, kwargs) if self._hooks else self.forward(*args, **kwargs)
+            return self._call_hooked(self.forward, args, kwargs) if hooked else self.forward(*args, **kwargs)
 
     if not TYPE_CHECKING:  # who checks types is to see that a name is not there
 
@@ -264,8 +267,9 @@ class Module(Hooked, Placed):
 
         Example:
           >>> from tg_frontend import nn
-          >>> list(nn.Module().named_parameters())
-          []
+          >>> layer = nn.Linear(2, 3).requires_grad_(False)
+          >>> [name for name, _ in layer.named_parameters()]
+          ['weight', 'bias']
         """
         done: set[int] = set()
         for name, tensor in tensors_of(self, prefix).items():
@@ -304,6 +308,25 @@ class Module(Hooked, Placed):
         """
         return (tensor for _, tensor in self.named_buffers())
 
+    @property
+    def _modules(self) -> Mapping[str, Any]:
+        """The layers that are attributes, by name, as PyTorch's programs ask for them: to be read."""
+        return MappingProxyType(dict(self.named_children()))
+
+    @property
+    def _parameters(self) -> Mapping[str, Tensor]:
+        """The tensors that are attributes and may have gradients, likewise."""
+        return self._own_tensors(True)
+
+    @property
+    def _buffers(self) -> Mapping[str, Tensor]:
+        """The other tensors that are attributes, likewise."""
+        return self._own_tensors(False)
+
+    def _own_tensors(self, learnt: bool) -> Mapping[str, Tensor]:
+        own = {str(name): part for name, part in parts_of(self) if isinstance(part, Tensor)}
+        return MappingProxyType({name: part for name, part in own.items() if is_learnt(part) is learnt})
+
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Sets an attribute to a tensor that needs no gradient.
 
@@ -323,6 +346,7 @@ class Module(Hooked, Placed):
             self._transient_names = others if persistent else (*others, name)
         if tensor is not None:
             tensor.requires_grad = False
+            tensor._parameter = False
         setattr(self, name, tensor)
 
     def register_parameter(self, name: str, tensor: Tensor | None) -> None:

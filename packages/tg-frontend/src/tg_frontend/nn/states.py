@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from . import state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import Any
 
 _EXTRA = "_extra_state"
@@ -59,7 +60,13 @@ def gathered(model: Any, base: type, found: dict[str, Any], prefix: str) -> dict
 
 
 def loaded(model: Any, base: type, given: Mapping[str, Any], strict: bool, assign: bool) -> Keys:
-    """Puts a state into a model."""
+    """Puts a state into a model.
+
+    Raises:
+      TypeError: if the state is no mapping.
+    """
+    if not isinstance(given, Mapping):
+        raise TypeError(f"load_state_dict: a state is a dict of tensors by name, got {type(given).__name__}")
     layers = list(_layers(model, ""))
     whole = dict(given)
     missing: list[str] = []
@@ -67,7 +74,10 @@ def loaded(model: Any, base: type, given: Mapping[str, Any], strict: bool, assig
     said: list[str] = []
     for begin, part in reversed(layers):
         for hook in part._of("load_pre"):
-            hook.function(part, whole, begin, {}, strict, missing, unexpected, said)
+            own = {name: value for name, value in whole.items() if name.startswith(begin)}
+            others = {name: value for name, value in whole.items() if name not in own}
+            hook.function(part, own, begin, {}, strict, missing, unexpected, said)
+            whole = {**others, **{name: value for name, value in own.items() if name.startswith(begin)}}
     if said:
         raise RuntimeError(f"load_state_dict: {'; '.join(said)}")
     extra = {}
@@ -77,16 +87,30 @@ def loaded(model: Any, base: type, given: Mapping[str, Any], strict: bool, assig
                 extra[begin + _EXTRA] = part, whole.pop(begin + _EXTRA)
             else:
                 missing.append(begin + _EXTRA)
-    own = state.get_state_dict(model)
-    missing += [name for name in own if name not in whole]
-    unexpected += [name for name in whole if name not in own]
-    if strict and any(name.rpartition(".")[2] == _EXTRA for name in missing):
+    known = state.get_state_dict(model)
+    missing += [name for name in known if name not in whole]
+    unexpected += [name for name in whole if name not in known]
+    hooks = [(part, hook) for _, part in layers for hook in part._of("load")]
+    if strict and not hooks and any(name.rpartition(".")[2] == _EXTRA for name in missing):
         raise state.StateError(f"load_state_dict: not in the state: {', '.join(missing)}")
-    state.load_state_dict(model, whole, strict=strict, assign=assign)
+    state.load_state_dict(model, whole, strict=strict and not hooks, assign=assign)
     for part, value in extra.values():
         part.set_extra_state(value)
     keys = Keys(missing, unexpected)
-    for _, part in layers:
-        for hook in part._of("load"):
-            hook.function(part, keys)
+    for part, hook in hooks:
+        hook.function(part, keys)
+    if strict and hooks:  # which may have forgiven names, or added some
+        _refuse(keys)
     return keys
+
+
+def _refuse(keys: Keys) -> None:
+    """Looks whether a state and a model have all names in common.
+
+    Raises:
+      StateError: if not.
+    """
+    found = (("not in the state", keys.missing_keys), ("not in the model", keys.unexpected_keys))
+    said = [f"{what}: {', '.join(names)}" for what, names in found if names]
+    if said:
+        raise state.StateError(f"load_state_dict: {'; '.join(said)}")

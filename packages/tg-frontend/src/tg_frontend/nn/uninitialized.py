@@ -65,11 +65,11 @@ class Uninitialized(Tensor):
         """
         return str(_NODE.__get__(self).device)
 
-    def materialize(self, shape: tuple[int, ...], device: str | None = None, dtype: Any = None) -> None:
+    def materialize(self, shape: int | tuple[int, ...], device: str | None = None, dtype: Any = None) -> None:
         """Makes this very object a tensor of zeros.
 
         Args:
-          shape: of the tensor.
+          shape: of the tensor; one number is that of a vector.
           device: where it lives, and ``dtype`` the type of its elements: those noted before if not given.
 
         Example:
@@ -80,7 +80,8 @@ class Uninitialized(Tensor):
           (2, 3)
         """
         kind = self.dtype if dtype is None else dtype
-        self._adopt(Tensor.zeros(*shape, device=self.device if device is None else device, dtype=kind))
+        sizes = (shape,) if isinstance(shape, int) else shape
+        self._adopt(Tensor.zeros(*sizes, device=self.device if device is None else device, dtype=kind))
 
     def _adopt(self, value: Tensor) -> None:
         """Makes this very object a tensor of these elements."""

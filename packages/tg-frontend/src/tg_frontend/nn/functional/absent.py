@@ -10,7 +10,7 @@ _PROGRAMMING = "a part of how PyTorch's functions are written, not one of them"
 _GROUPS = {
     "it is grouped_mm of what its scales multiply: grouped_mm(a.float() * scale, b)": "scaled_grouped_mm",
     "it is channel_shuffle": "native_channel_shuffle",
-    "backward(), Tensor.gradient() and tinytg.grad compute gradients": "grad",
+    "backward() and tinytg.grad compute gradients, nn.grad those of convolutions by themselves": "grad",
     _PROGRAMMING: "BroadcastingList1 BroadcastingList2 BroadcastingList3 Callable GRID_SAMPLE_INTERPOLATION_MODES "
     "GRID_SAMPLE_PADDING_MODES assert_int_or_pair boolean_dispatch handle_torch_function has_torch_function "
     "has_torch_function_unary has_torch_function_variadic",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from tg_dtype import dtypes
+from tg_shape import sint
 
+from ...array.reading import is_at_hand
 from ...autograd.differentiation import MODE, Switch
 from ...tensor import Tensor
 from ...transform.custom import Function, FunctionContext
@@ -83,6 +86,19 @@ def embedding(
     return _rows(weight, x, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
 
 
+def _check_offsets(what: str, begins: list[int], count: sint) -> None:
+    """Looks whether every row is in a bag.
+
+    Raises:
+      ValueError: if the first bag does not begin at 0, or one begins before the last one does or beyond the end.
+    """
+    if begins[0] != 0:
+        raise ValueError(f"{what}: offsets begin at 0, got {begins[0]}: what lies before it would be in no bag")
+    for before, begin in pairwise([*begins, count]):
+        if begin < before:
+            raise ValueError(f"{what}: offsets rise from 0 to {count}, the number of rows, got {begins}")
+
+
 def embedding_bag(
     x: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2.0,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
@@ -103,7 +119,8 @@ def embedding_bag(
       padding_idx: a row that does not count.
 
     Raises:
-      ValueError: if the shapes do not fit, or there is no such mode.
+      ValueError: if the shapes do not fit, there is no such mode, or offsets that the host can read do not begin at 0,
+        or go beyond the end.
       TypeError: if ``x`` holds no integers.
 
     Example:
@@ -134,6 +151,8 @@ def embedding_bag(
         there, axis = counts.unsqueeze(-1), 1
     else:
         begins = offsets[:-1] if include_last_offset else offsets
+        if begins.shape[0] != 0 and is_at_hand(offsets):
+            _check_offsets(what, begins.tolist(), x.shape[0])
         at = Tensor.arange(x.shape[0], device=x.device)
         end = Tensor([x.shape[0]], dtype=offsets.dtype, device=offsets.device)
         ends = begins[1:].cat(end, dim=0)

@@ -260,6 +260,7 @@ class PruningContainer(BasePruningMethod):
             raise ValueError(f"{type(method).__name__}: PRUNING_TYPE is one of {', '.join(_KINDS)}, not {kind!r}")
         if kind == "global":
             return method.compute_mask(t, default_mask=default_mask)
+        default_mask = default_mask.cast(t.dtype)
         if kind == "unstructured":
             left = (default_mask == 1).flatten().nonzero().squeeze(1)
             kept = method.compute_mask(t.flatten()[left], default_mask=default_mask.flatten()[left])

@@ -65,6 +65,76 @@ class PackedSequence(NamedTuple):
         """
         return self._replace(data=self.data.to(*wanted, **named))
 
+    def cpu(self) -> PackedSequence:
+        """The elements on the device CPU.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.utils.rnn.pack_sequence([Tensor([1.0, 2.0])]).cpu().data.device
+          'CPU'
+        """
+        return self._replace(data=self.data.cpu())
+
+    def cuda(self) -> PackedSequence:
+        """The elements on the device CUDA, which has to be there.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.utils.rnn.pack_sequence([Tensor([1.0, 2.0])]).cuda().data.device  # doctest: +SKIP
+          'CUDA'
+        """
+        return self._replace(data=self.data.cuda())
+
+    def long(self) -> PackedSequence:
+        """The elements as int64.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.utils.rnn.pack_sequence([Tensor([1.5, 2.0])]).long().data
+          Tensor([1, 2], dtype=int64)
+        """
+        return self._replace(data=self.data.cast(dtypes.int64))
+
+    def int(self) -> PackedSequence:
+        """The elements as int32.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.utils.rnn.pack_sequence([Tensor([1.5, 2.0])]).int().data
+          Tensor([1, 2])
+        """
+        return self._replace(data=self.data.cast(dtypes.int32))
+
+    def short(self) -> PackedSequence:
+        """The elements as int16.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.utils.rnn.pack_sequence([Tensor([1.5, 2.0])]).short().data
+          Tensor([1, 2], dtype=int16)
+        """
+        return self._replace(data=self.data.cast(dtypes.int16))
+
+    def char(self) -> PackedSequence:
+        """The elements as int8.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.utils.rnn.pack_sequence([Tensor([1.5, 2.0])]).char().data
+          Tensor([1, 2], dtype=int8)
+        """
+        return self._replace(data=self.data.cast(dtypes.int8))
+
+    def byte(self) -> PackedSequence:
+        """The elements as uint8.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.utils.rnn.pack_sequence([Tensor([1.5, 2.0])]).byte().data
+          Tensor([1, 2], dtype=uint8)
+        """
+        return self._replace(data=self.data.cast(dtypes.uint8))
+
     def float(self) -> PackedSequence:
         """The elements as float32.
 
