@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -162,3 +163,35 @@ def test_what_is_overwritten_has_a_gradient_of_zeros(
         write(x, new)
         (x * new).sum().backward()
         assert old.grad is not None and not old.grad.numpy().any()
+
+
+INTO: dict[str, Callable[[Tensor, Tensor], object]] = {
+    "copy_": lambda b, a: b.copy_(a),
+    "copy_ of a clone": lambda b, a: b.copy_(a.clone()),
+    "copy_ to a view": lambda b, a: b.unsqueeze(0).copy_(a),
+    "copy_ to a row": lambda b, a: b.reshape(-1).copy_(a.reshape(-1)),
+    "copy_ to columns": lambda b, a: b.T.copy_(a.T),
+    "an item": lambda b, a: b.__setitem__(..., a),
+    "an item of a view": lambda b, a: b.unsqueeze(0).__setitem__(0, a),
+    "rows": lambda b, a: b.index_copy_(0, Tensor([0, 1]), a),
+    "a mask": lambda b, a: b.masked_scatter_(a > -9, a),
+    "a sum": lambda b, a: b.zero_().add_(a),
+}
+
+
+@pytest.mark.parametrize("into", INTO.values(), ids=list(INTO))
+def test_what_was_written_shares_no_memory_with_the_value(into: Callable[[Tensor, Tensor], object]) -> None:
+    """Whichever is written or read first, and whether a gradient flows from one to the other."""
+    values = np.arange(6.0).reshape(2, 3)
+    for wanted, computed, realised, read in product((True, None), (False, True), (False, True), (False, True)):
+        a, b = Tensor(values.copy(), requires_grad=wanted), Tensor(values * 0)
+        a = a * 1.0 if computed else a
+        if realised:
+            a.realize(b)
+        into(b, a)
+        with Tensor.no_grad():
+            a += 0.5
+            assert not read or np.array_equal(a.numpy(), values + 0.5)
+            assert np.array_equal(b.numpy(), values), (wanted, computed, realised, read)
+            b += 1
+        assert np.array_equal(b.numpy(), values + 1) and np.array_equal(a.numpy(), values + 0.5)

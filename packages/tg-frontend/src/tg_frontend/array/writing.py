@@ -336,7 +336,8 @@ def take_over(x: B, new: B, part: ShapeTracker | None = None, *, apart: bool = F
         replaces = st.contiguous and prod(st.shape) == prod(root.shape) and not (apart and brings(old))
         if replaces and new._ctx is not None and brings(new):
             made = new if new.shape == root.shape else reshape(new, root.shape)
-            if not made.lazydata.is_whole or made.lazydata.base is home.base:
+            others = made._home is not None and not made._home.direct  # a node of theirs, who may write to it
+            if others or not made.lazydata.is_whole or made.lazydata.base is home.base:
                 made = made._apply(Contiguous(fresh=True))
         else:
             made = old._apply(Put(st), new)
