@@ -185,3 +185,9 @@ def test_what_was_chosen_by_requires_grad_is_learnt() -> None:
         loss.backward()
         optimizer.step()
     assert all((p.numpy() != old).any() for p, old in zip(model.parameters(), before, strict=True))
+
+
+def test_inputs_and_outputs_are_counted_as_pytorchs_programs_ask() -> None:
+    assert nn.init._calculate_fan_in_and_fan_out(Tensor.zeros(5, 3, 2, 7)) == (3 * 14, 5 * 14)
+    with pytest.raises(ValueError, match="_calculate_fan_in_and_fan_out: a tensor of shape"):
+        nn.init._calculate_fan_in_and_fan_out(Tensor.zeros(5))

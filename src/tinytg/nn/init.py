@@ -1,6 +1,7 @@
 """How parameters begin; see :mod:`tg_frontend.nn.init`."""
 
 from tg_frontend.nn.init import (
+    _calculate_fan_in_and_fan_out,  # noqa: F401
     calculate_gain,
     constant_,
     dirac_,

@@ -39,6 +39,11 @@ def _fans(tensor: Tensor, what: str) -> tuple[int, int]:
     return int(tensor.shape[1]) * window, int(tensor.shape[0]) * window
 
 
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """What the functions here count, by the name under which PyTorch's programs take it though it is private."""
+    return _fans(tensor, "_calculate_fan_in_and_fan_out")
+
+
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """By which the deviation of weights is multiplied before a nonlinearity.
 
