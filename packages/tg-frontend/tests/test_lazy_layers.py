@@ -122,6 +122,28 @@ def test_the_device_the_dtype_and_the_wish_for_a_gradient_are_kept() -> None:
     assert layer.weight.grad is not None and layer.bias.grad.tolist() == [2.0, 2.0, 2.0]
 
 
+@pytest.mark.parametrize("wishes", [[True], [False], [None], [False, True], [True, False]])
+def test_a_wish_for_a_gradient_before_there_are_elements(wishes: list[bool | None]) -> None:
+    one = nn.UninitializedParameter()
+    whole, layer = nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d()), nn.LazyLinear(3)
+    for wish in wishes:
+        layer.weight.requires_grad = wish
+        one.requires_grad_(bool(wish))
+        whole.requires_grad_(bool(wish))
+    (layer(drawn(2, 5)).sum() + layer.bias.sum()).backward()
+    assert (layer.weight.grad is None) == (wishes[-1] is False)
+    if not wishes[-1]:
+        whole(drawn(2, 5))
+        assert not any(p.requires_grad for p in whole.parameters()) and not one.requires_grad
+        return
+    whole(drawn(2, 5)).square().sum().backward()
+    assert all(p.grad is not None for p in whole.parameters()) and one.requires_grad
+    assert not any(b.requires_grad for b in whole.buffers())
+    whole_number = nn.UninitializedParameter(dtype="int32")
+    with pytest.raises(TypeError, match="int32 has no gradient"):
+        whole_number.requires_grad = True
+
+
 def test_hooks_and_recording() -> None:
     layer, seen = nn.LazyLinear(3), []
     with layer.register_forward_pre_hook(lambda layer, args: seen.append(type(layer).__name__)):

@@ -300,6 +300,32 @@ class Held(Slow):
         return super().compile(src)
 
 
+def test_an_interrupt_while_kernels_are_written_stops_the_compilers(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take no other kernel, and what was not written yet is written then."""
+    with Context(DEV="NULL"):
+        device, compiler, real = Device["NULL"], Held(), generate.keep_on_disk
+        monkeypatch.setattr(device, "compiler", compiler)
+        monkeypatch.setattr(device, "programs", {})
+        interrupts, before = [KeyboardInterrupt], threading.active_count()
+
+        def interrupted(entries: list[tuple[str, bytes]]) -> None:
+            assert compiler.begun.wait(60)
+            if interrupts:
+                real(entries[:2])
+                raise interrupts.pop()
+            real(entries)
+            compiler.let.set()
+
+        monkeypatch.setattr(generate, "keep_on_disk", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            compile_ahead([(device, square(size)) for size in range(130, 138)])
+        assert threading.active_count() == before
+        assert compiler.seen == 1 and not device.programs
+        assert sum(path.is_file() for path in (cache_folder / "kernel").rglob("*")) == 8
+
+
 def test_foreseen_kernels_are_compiled_before_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with Context(DEV="NULL", CCACHE=0):
         device, compiler = Device["NULL"], Held()

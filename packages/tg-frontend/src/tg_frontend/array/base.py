@@ -424,8 +424,8 @@ class Base:
     def _check_wish(self, requires_grad: object) -> None:
         if requires_grad is not None and requires_grad not in (True, False):
             raise TypeError(f"requires_grad: True, False or None, got {requires_grad!r}")
-        if requires_grad and self._lazy.dtype.kind != "float":
-            raise TypeError(f"requires_grad: a tensor of {self._lazy.dtype.name} has no gradient; only floats have")
+        if requires_grad and self.dtype.kind != "float":
+            raise TypeError(f"requires_grad: a tensor of {self.dtype.name} has no gradient; only floats have")
 
     def numel(self) -> sint:
         """Number of elements.

@@ -181,8 +181,8 @@ class Making:
         start = time.perf_counter()
         for compiler in self._compilers:
             self._compile(compiler.parallel)
-        self._store()
         try:
+            self._store()
             while self._at_work():
                 if progress is not None:
                     progress.tell(len(self._done))
@@ -222,8 +222,8 @@ class Making:
         """
         from .generate import keep_on_disk
 
-        entries, self._entries = self._entries, []
-        keep_on_disk(entries)
+        keep_on_disk(self._entries)
+        self._entries.clear()
 
     @property
     def done(self) -> int:
