@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tg_dtype import dtypes
-from tg_frontend import Tensor, TinyJit
+from tg_frontend import Tensor, TinyJit, nn
 from tg_frontend.nn.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, MultiStepLR, StepLR
 from tg_frontend.nn.optim import SGD, Adam, AdamW, Optimizer, OptimizerGroup
 from tg_frontend.nn.state import get_state_dict
@@ -109,6 +109,82 @@ def test_which_tensors_are_optimised() -> None:
     assert yes.tolist() == [1.0] and unused.tolist() == [5.0]
     optimizer.zero_grad()
     assert yes.grad is None
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("thaws", [3, 6])
+@pytest.mark.parametrize("name", ["momentum", "adam"])
+def test_layers_learn_exactly_while_they_require_a_gradient(name: str, thaws: int, jitted: bool) -> None:
+    """Frozen and thawed at any time, before an optimiser gets them or later, recorded or not: none stops silently."""
+    model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+    model[0].requires_grad_(False)
+    optimizer, x = CASES[name][0](list(model.parameters())), Tensor([[1.0, -2.0], [0.5, 1.5]]).realize()
+    assert [len(group["params"]) for group in optimizer.param_groups] == [4]
+
+    def learn(x: Tensor) -> Tensor:
+        optimizer.zero_grad()
+        loss = (model(x) - 9).square().sum().backward()
+        optimizer.step()
+        return loss.realize()
+
+    step = TinyJit(learn) if jitted else learn
+    for number in range(12):
+        if number in (0, thaws, 9):
+            model[0].requires_grad_(number == thaws)
+        before = [layer.weight.numpy().copy() for layer in (model[0], model[2])]
+        kept = optimizer.state[model[0].weight].values()
+        assert number >= thaws or not any(one.is_realized for one in kept if one.ndim == 2), "frozen: no memory"
+        with Tensor.train():
+            step(x)
+        changed = [(model[n].weight.numpy() != old).any() for n, old in zip((0, 2), before, strict=True)]
+        assert changed == [thaws <= number < 9, True], number
+
+
+def test_two_steps_may_freeze_and_thaw_what_both_use() -> None:
+    """As of a generator and a discriminator: the steps set the flags themselves, and are recorded a few times only."""
+    first, second = nn.Linear(2, 2), nn.Linear(2, 1)
+    x, calls = Tensor([[1.0, -2.0]]).realize(), [0, 0]
+
+    def step_of(number: int, learns: Any, other: Any) -> Callable[[Tensor], Tensor]:
+        optimizer = SGD(learns.parameters(), lr=0.01)
+
+        def step(x: Tensor) -> Tensor:
+            calls[number] += 1
+            learns.requires_grad_(True)
+            other.requires_grad_(False)
+            optimizer.zero_grad()
+            loss = (second(first(x)) - 9).square().sum().backward()
+            optimizer.step()
+            return loss.realize()
+
+        return TinyJit(step)
+
+    steps = step_of(0, first, second), step_of(1, second, first)
+    for number in range(10):
+        for step, learns, other in zip(steps, (first, second), (second, first), strict=True):
+            before = learns.weight.numpy().copy(), other.weight.numpy().copy()
+            with Tensor.train():
+                step(x)
+            assert (learns.weight.numpy() != before[0]).any() and (other.weight.numpy() == before[1]).all(), number
+    assert max(calls) <= 4, calls
+
+
+def test_groups_that_are_frozen_keep_their_place() -> None:
+    first, second = nn.Linear(2, 3).requires_grad_(False), nn.Linear(3, 1)
+    fixed = Tensor([1.0], requires_grad=False)
+    groups: list[dict[str, Any]] = [{"params": [fixed]}, {"params": first.parameters(), "lr": 0.25}]
+    groups.append({"params": second.parameters()})
+    optimizer = SGD(groups, lr=1.0)
+    assert [group["lr"] for group in optimizer.param_groups] == [1.0, 0.25, 1.0]
+    assert [len(group["params"]) for group in optimizer.param_groups] == [0, 2, 2]
+    with pytest.raises(ValueError, match="none of the 2 parameters requires a gradient"):
+        SGD(first.parameters())
+    (second(first(Tensor.ones(1, 2))).sum() * fixed.requires_grad_()).sum().backward()
+    with pytest.raises(RuntimeError, match=r"SGD.step: a tensor of shape \(1,\) has a gradient, but required none"):
+        optimizer.step()
+    optimizer.add_param_group({"params": [fixed]})
+    optimizer.step()
+    assert not optimizer.buffers and fixed.item() != 1.0
 
 
 def test_buffers_are_realised_with_a_step() -> None:

@@ -375,6 +375,8 @@ class Base:
                 )
             return
         self._let_go()
+        if value is not self._wants_grad:  # which records look at, as they do at memory
+            Moves.number += 1
         self._wants_grad = value
 
     @property

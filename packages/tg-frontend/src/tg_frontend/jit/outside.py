@@ -214,6 +214,10 @@ class Outside:
             else:
                 continue
             found.append(tensor)
+        self._wishes = [  # before the function and after it, which may set them itself
+            (ref(tensor), (reached.wishes[id(tensor)], tensor._wants_grad))
+            for tensor in found if id(tensor) in reached.wishes and tensor._ctx is None
+        ]  # fmt: skip
         to_found = reached.steps_to([tensor for tensor in found if tensor in reached])
         to_left = after.steps_to([tensor for tensor in left if id(tensor) in after.tensors])
         ways = Ways(to_found, to_left)
@@ -257,6 +261,10 @@ class Outside:
             holder = weak()
             if holder is not None and holder.lazydata.base is not value():
                 return f"a tensor of shape {holder.shape} that it used, and that was not computed, has another value"
+        for weak, wishes in self._wishes:
+            leaf = weak()
+            if leaf is not None and leaf._wants_grad not in wishes and leaf._ctx is None:
+                return f"requires_grad of a tensor of shape {leaf.shape} that it used is {leaf._wants_grad}"
         for weak, storage in self._left:
             kept = weak()
             if kept is not None and kept.lazydata.storage is not storage:

@@ -48,12 +48,14 @@ class Reached:
     Attributes:
       tensors: the tensors, each once, by their ``id``.
       gradients: those that are only reached as the ``grad`` of another.
+      wishes: what ``requires_grad`` of each of the tensors was.
       roots: where the walk began.
     """
 
     def __init__(self, roots: Iterable[Any]) -> None:
         self.tensors: dict[int, Tensor] = {}
         self.gradients: dict[int, Tensor] = {}
+        self.wishes: dict[int, bool | None] = {}
         self._into: dict[int, list[tuple[int, Step]]] = {}  # by the object that a step leads to: from where, and how
         self._settings: dict[int, list[Step]] = {}
         self.roots = list(roots)
@@ -64,7 +66,7 @@ class Reached:
             value = stack.popleft()
             kept.append(value)
             if isinstance(value, Tensor) and value.dtype.kind != "complex":
-                self.tensors[id(value)] = value
+                self.tensors[id(value)], self.wishes[id(value)] = value, value._wants_grad
                 if value.grad is not None:
                     step = Step(getattr, value, "grad", value.grad)
                     self._into.setdefault(id(value.grad), []).append((id(value), step))

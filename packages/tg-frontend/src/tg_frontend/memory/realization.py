@@ -117,7 +117,8 @@ def live() -> list[Holder]:
 
 
 class Moves:
-    """How often any tensor was given other memory, or memory another version: while the number stands, none was.
+    """How often any tensor was given other memory or another ``requires_grad``, or memory another version: while the
+    number stands, none was.
 
     Attributes:
       number: the count.

@@ -14,6 +14,7 @@ from ...memory.realization import realize_all
 from ...tensor import Tensor
 from ..absent import refused
 from ..describing import described
+from ..initial import LEARNT
 from ..state import load_state_dict
 from .group import Group
 from .hooks import HookedOptimizer, sees_to_hooks
@@ -34,6 +35,11 @@ def dedupe(tensors: Sequence[Tensor]) -> list[Tensor]:
     return list({id(tensor): tensor for tensor in tensors}.values())
 
 
+def _may_thaw(param: Tensor) -> bool:
+    """Whether a tensor is a frozen parameter of a layer, which is optimised from when it requires a gradient."""
+    return param._parameter and param.dtype.kind in LEARNT
+
+
 def parts_of(tensors: Iterable[Tensor]) -> list[Tensor]:
     """The tensors that some are made of: themselves, and both parts of complex ones."""
     return [part for tensor in tensors for part in tensor._floats()]
@@ -47,8 +53,9 @@ class Optimizer(HookedOptimizer):
     Args:
       params: tensors, or (name, tensor) pairs; or dicts with tensors under ``"params"`` and settings that differ from
         those of the others, each a group. Those that leave ``requires_grad`` open get it. Those that require a gradient
-        are realised, in memory of their own. Those that require none, and integers, are only realised with each step
-        (running statistics, for instance).
+        are realised, in memory of their own; so are frozen parameters of layers, which stay as they are until they
+        require one. Other tensors that require none, and integers, are only realised with each step (running
+        statistics, for instance).
       lr: learning rate; or all settings in a dict, as PyTorch's base class takes them.
       settings: the other settings, by name.
 
@@ -103,8 +110,8 @@ class Optimizer(HookedOptimizer):
             given = [{"params": given}]
         for group in given:
             self.add_param_group(group)
-        if not self.params:
-            count = len(self.buffers)
+        if not any(param._wish for param in self.params):
+            count = len(self.params) + len(self.buffers)
             raise ValueError(f"{name}: none of the {count} parameters requires a gradient")
 
     row_sparse: bool = False
@@ -190,23 +197,23 @@ class Optimizer(HookedOptimizer):
                         f"{name}: parameter {position} of group {len(self.param_groups)}, of shape {param.shape}, "
                         f"is in group {number}, too"
                     )
-        own = dedupe([param for param in tensors if param._wish])
-        self.buffers += dedupe([p for p in tensors if not p._wish and not any(p is b for b in self.buffers)])
-        devices = {param.device: None for param in (*self.params, *own)}
+        own = dedupe([param for param in tensors if param._wish or _may_thaw(param)])
+        taken, known = set(map(id, own)), {id(one): one for one in (*self.buffers, *tensors)}
+        self.buffers = [one for number, one in known.items() if number not in taken]
+        devices = {param.device: None for param in (*self.params, *own) if param._wish}
         if len(devices) > 1:
             first, *rest = devices
             raise ValueError(f"{name}: parameters on {first} and {', '.join(sorted(rest))}")
-        self.device = next(iter(devices)) if devices else "CPU"
+        self.device = next(iter([*devices, *(param.device for param in own), "CPU"]))
         parts = parts_of(own)
         for part in parts:
             part._memory().settle()
         # in memory of their own from the start: else the first step would have other kernels than all that follow
         realize_all([part.lazydata for part in parts])
-        if own or not self.param_groups:
-            group = Group(own, self.device, values, name)
-            self.params += own
-            self.param_groups.append(group)
-            self._kept += self._begun(own, group)
+        group = Group(own, self.device, values, name)
+        self.params += own
+        self.param_groups.append(group)
+        self._kept += self._begun(own, group)
 
     def _check_numbers(self, values: Mapping[str, Any]) -> None:
         """Sees to it that settings are numbers where those that are not given are.
@@ -434,7 +441,7 @@ class Optimizer(HookedOptimizer):
           are not kept, which spares a recorded step their memory.
 
         Raises:
-          RuntimeError: if no parameter has a gradient, or one has a row-sparse gradient that is not taken.
+          RuntimeError: if no parameter has a gradient, one of the buffers has one, or a row-sparse one is not taken.
 
         Example:
           >>> from tg_frontend import Tensor, nn
@@ -446,6 +453,12 @@ class Optimizer(HookedOptimizer):
           (True, Tensor([0.5, 1. ], requires_grad=True))
         """
         ready = [(param, param.grad) for param in self.params if param.grad is not None]
+        for other in self.buffers:
+            if other.grad is not None:
+                raise RuntimeError(
+                    f"{type(self).__name__}.step: a tensor of shape {other.shape} has a gradient, but required none "
+                    "when the optimiser got it: give it to add_param_group() once it does, or make it an nn.Parameter"
+                )
         if not ready:
             raise RuntimeError(f"{type(self).__name__}: no parameter has a gradient; call backward() before step()")
         if not self.row_sparse:
