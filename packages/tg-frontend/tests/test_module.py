@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable
@@ -267,3 +268,55 @@ def test_the_order_of_a_dict_of_parameters() -> None:
     assert type(both) is nn.ParameterDict and list(both) == list("cdzxywvutab") and "a" not in learnt
     learnt |= nn.ParameterDict([("s", Tensor([10.0])), ("r", Tensor([11.0]))])
     assert type(learnt) is nn.ParameterDict and list(learnt) == list("cdzxywvutsr")
+
+
+class Embeds(nn.Module):
+    """A fixed table, as positions have it, and a mask beside what is learnt."""
+
+    def __init__(self) -> None:
+        self.table = Tensor.arange(6.0).reshape(2, 3).sin()
+        self.mask = Tensor.empty(2, 2).fill_(-math.inf).triu_(1)
+        self.asked = Tensor.ones(3, requires_grad=True)
+        self.layer = nn.Linear(3, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.layer((x + self.table) * self.asked) + self.mask.exp().sum()
+        return out
+
+
+def test_what_a_module_merely_holds_is_not_learnt() -> None:
+    """As in PyTorch, where such a tensor is in no state either: one without it is loaded."""
+    model = Embeds()
+    assert [name for name, _ in model.named_parameters()] == ["asked", "layer.weight", "layer.bias"]
+    before = [model.table.tolist(), model.mask.tolist(), model.asked.tolist()]
+    optimiser = nn.optim.SGD(model.parameters(), lr=0.5)
+    model.requires_grad_(True)
+    model(Tensor.ones(2, 3)).sum().backward()
+    optimiser.step()
+    after = [model.table.tolist(), model.mask.tolist(), model.asked.tolist()]
+    assert before[:2] == after[:2] and before[2] != after[2]
+    state = model.state_dict()
+    assert set(state) == {"asked", "table", "mask", "layer.weight", "layer.bias"}
+    theirs = {name: value for name, value in state.items() if name not in ("table", "mask")}
+    fresh = Embeds()
+    assert fresh.load_state_dict(theirs).missing_keys == [] and fresh.asked.tolist() == after[2]
+    with pytest.raises(nn.state.StateError, match="not in the state: layer.bias"):
+        fresh.load_state_dict({name: value for name, value in theirs.items() if name != "layer.bias"})
+    with pytest.raises(nn.state.StateError, match="not in the state: mask"):  # of a plain object all are asked for
+        nn.state.load_state_dict({"mask": Tensor.ones(2)}, {})
+
+
+def test_what_a_list_or_dict_of_parameters_holds_is_learnt() -> None:
+    learnt = nn.ParameterList([Tensor.ones(1)])
+    learnt.append(Tensor.ones(2)).extend([Tensor.ones(3)])
+    learnt += [Tensor.ones(4)]
+    learnt.insert(0, Tensor.ones(5))
+    learnt[1] = Tensor.ones(6)
+    learnt[2:3] = [Tensor.ones(7), Tensor.ones(8)]
+    assert [p.shape for p in copy.deepcopy(learnt).parameters()] == [(n,) for n in (5, 6, 7, 8, 3, 4)]
+    names = nn.ParameterDict({"a": Tensor.ones(1)})
+    names["b"] = Tensor.ones(2)
+    assert names.setdefault("c", Tensor.ones(3)).shape == (3,) and names.setdefault("a", None).shape == (1,)
+    names |= {"d": Tensor.ones(4)}
+    assert [p.shape for p in names.copy().parameters()] == [(n,) for n in (1, 2, 3, 4)]
+    assert list(nn.ParameterList([nn.Buffer([1.0])]).parameters()) == []

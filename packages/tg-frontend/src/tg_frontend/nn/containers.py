@@ -9,6 +9,7 @@ from typing import Any
 from ..keywords import public
 from ..tensor import Tensor
 from .absent import refused
+from .initial import parameter
 from .layering import Layer
 from .module import Module
 
@@ -171,7 +172,7 @@ class ModuleDict(Module, dict[str, Any]):
 
 @public
 class ParameterList(Module, list[Any]):
-    """A list of tensors that a model learns, as any list; what is no tensor becomes a parameter.
+    """A list of tensors that a model learns, as any list; what is no tensor stays what it is.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -182,7 +183,47 @@ class ParameterList(Module, list[Any]):
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
-        list.__init__(self, () if values is None else values)
+        list.__init__(self, () if values is None else map(_learnt, values))
+
+    def append(self, value: Any) -> Self:  # type: ignore[override]
+        """Adds a tensor. Returns the list.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> len(nn.ParameterList().append(Tensor.ones(2)))
+          1
+        """
+        list.append(self, _learnt(value))
+        return self
+
+    def extend(self, values: Iterable[Any]) -> Self:  # type: ignore[override]
+        """Adds several tensors. Returns the list.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> len(nn.ParameterList().extend([Tensor.ones(2), Tensor.ones(3)]))
+          2
+        """
+        list.extend(self, map(_learnt, values))
+        return self
+
+    def insert(self, position: SupportsIndex, value: Any) -> None:
+        """Puts a tensor before a position.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> learnt = nn.ParameterList([Tensor.ones(3)])
+          >>> learnt.insert(0, Tensor.ones(2))
+          >>> learnt[0].shape
+          (2,)
+        """
+        list.insert(self, position, _learnt(value))
+
+    def __iadd__(self, values: Iterable[Any]) -> Self:  # type: ignore[misc]
+        return self.extend(values)
+
+    def __setitem__(self, position: Any, value: Any) -> None:
+        list.__setitem__(self, position, map(_learnt, value) if isinstance(position, slice) else _learnt(value))
 
 
 @public
@@ -201,7 +242,21 @@ class ParameterDict(Module, dict[str, Any]):
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
-        dict.__init__(self, () if parameters is None else _in_order(parameters))
+        dict.__init__(self)
+        self.update(() if parameters is None else parameters)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        dict.__setitem__(self, name, _learnt(value))
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """What there is under a name; where there is nothing, what is given is from now on.
+
+        Example:
+          >>> from tg_frontend import Tensor, nn
+          >>> nn.ParameterDict().setdefault("scale", Tensor.ones(2)).shape
+          (2,)
+        """
+        return dict.setdefault(self, name, _learnt(default))
 
     def update(self, parameters: Any = (), /, **named: Any) -> None:
         """Takes over tensors by name; those of a plain dict in the order of their names.
@@ -214,6 +269,8 @@ class ParameterDict(Module, dict[str, Any]):
           ['a', 'b']
         """
         dict.update(self, _in_order(parameters), **named)
+        for value in self.values():
+            _learnt(value)
 
     def copy(self) -> Self:
         """Another one of the same tensors.
@@ -237,6 +294,11 @@ class ParameterDict(Module, dict[str, Any]):
 
     def __getattr__(self, name: str) -> Any:
         return _entry(self, name)
+
+
+def _learnt(value: Any) -> Any:
+    """A tensor as a parameter, unless it requires no gradient; anything else as it is."""
+    return parameter(value) if isinstance(value, Tensor) and value._wish is not False else value
 
 
 def _in_order(parameters: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..autograd.differentiation import MODE, Switch
+from ..host.transfer import number_of
 from ..linalg import qr
 from ..tensor import Tensor
 
@@ -60,9 +61,10 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
       1.3868
     """
     if nonlinearity == "leaky_relu":
-        if isinstance(param, bool) or not isinstance(param, (int, float, type(None))):
+        slope = 0.01 if param is None else number_of(param)
+        if isinstance(slope, bool) or not isinstance(slope, (int, float)):
             raise ValueError(f"calculate_gain: the slope of leaky_relu is a number, got {param!r}")
-        return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
+        return math.sqrt(2 / (1 + slope**2))
     if nonlinearity in _GAINS or nonlinearity.startswith("conv"):
         return _GAINS.get(nonlinearity, 1.0)
     raise ValueError(f"calculate_gain: no nonlinearity {nonlinearity!r}; there are leaky_relu, {', '.join(_GAINS)}")

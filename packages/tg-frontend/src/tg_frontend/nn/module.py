@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class Module(Hooked, Placed):
     """What a model may inherit from, and need not: calls go to ``forward``, and its tensors are found by name.
 
-    Tensors and layers are attributes; nothing is registered, and ``super().__init__()`` may be called or not.
+    Tensors and layers are attributes; nothing is registered, and ``super().__init__()`` may be called or not. Of the
+    tensors, it learns those that are parameters (see :func:`tg_frontend.nn.Parameter`) or require a gradient.
 
     Attributes:
       training: whether this model is in training, whatever stands around; None for what ``Tensor.train`` says.
@@ -263,7 +264,7 @@ class Module(Hooked, Placed):
         return found
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-        """The floating tensors that may have gradients, and parameters that are frozen, by name, each once.
+        """The floating tensors that require gradients, and parameters that are frozen, by name, each once.
 
         Example:
           >>> from tg_frontend import nn
@@ -278,7 +279,7 @@ class Module(Hooked, Placed):
                 yield name, tensor
 
     def parameters(self) -> Iterator[Tensor]:
-        """The floating tensors that may have gradients, and parameters that are frozen, each once.
+        """The floating tensors that require gradients, and parameters that are frozen, each once.
 
         Example:
           >>> from tg_frontend import nn

@@ -124,7 +124,7 @@ def _rank(item: tuple[Any, Any]) -> int:
 
 
 def is_learnt(tensor: Tensor) -> bool:
-    """Whether a tensor of a layer is a parameter: made as one, frozen or not, or floats that may have a gradient.
+    """Whether a tensor of a module is a parameter: made as one, frozen or not, or floats that require a gradient.
 
     Example:
       >>> from tg_frontend import Tensor, nn
@@ -132,7 +132,19 @@ def is_learnt(tensor: Tensor) -> bool:
       >>> is_learnt(nn.Parameter(Tensor.ones(2), requires_grad=False)), is_learnt(nn.Buffer([1.0]))
       (True, False)
     """
-    return tensor._parameter or (tensor._wish is not False and tensor.dtype.kind in LEARNT)
+    return tensor._parameter or (tensor._wish is True and tensor.dtype.kind in LEARNT)
+
+
+def is_held(tensor: Tensor) -> bool:
+    """Whether a tensor of a module is neither a parameter nor a buffer: nobody said anything about it.
+
+    Example:
+      >>> from tg_frontend import Tensor, nn
+      >>> from tg_frontend.nn.state import is_held
+      >>> is_held(Tensor.ones(2)), is_held(nn.Buffer([1.0]))
+      (True, False)
+    """
+    return tensor._wish is None and not tensor._parameter
 
 
 def get_parameters(obj: Any) -> list[Tensor]:
@@ -165,7 +177,8 @@ def load_state_dict(
       model: see :func:`get_state_dict`.
       state_dict: the new tensors, also PyTorch's or numpy arrays. A count of batches (``num_batches_tracked``) may be
         missing on either side, and have one element in any shape.
-      strict: both must have the same names; otherwise what is only on one side is left alone.
+      strict: both must have the same names; otherwise what is only on one side is left alone. Of an ``nn.Module``, what
+        is neither a parameter nor a buffer may be missing.
       verbose: print each tensor, and what is left alone.
       consume: take the tensors out of ``state_dict``, which must be a dict, so that they do not stay in memory.
       realize: compute the tensors now.
@@ -187,7 +200,7 @@ def load_state_dict(
       True
     """
     own = get_state_dict(model)
-    missing = [name for name in own if name not in state_dict]
+    missing = missing_from(state_dict, own, model)
     unknown = [name for name in state_dict if name not in own]
     if strict and not all(name.endswith(_COUNT) for name in (*missing, *unknown)):
         raise StateError(
@@ -234,6 +247,20 @@ def load_state_dict(
     if realize and loaded:
         loaded[0].realize(*loaded[1:])
     return loaded
+
+
+def missing_from(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], model: Any) -> list[str]:
+    """Names of a model's tensors that a state should have and has not.
+
+    Example:
+      >>> from tg_frontend import nn
+      >>> from tg_frontend.nn.state import get_state_dict, missing_from
+      >>> layer = nn.Linear(2, 3)
+      >>> missing_from({"bias": layer.bias}, get_state_dict(layer), layer)
+      ['weight']
+    """
+    module = getattr(model, "_tensors_first", False)
+    return [name for name, tensor in own.items() if name not in state_dict and not (module and is_held(tensor))]
 
 
 def _tensor(name: str, old: Tensor, given: Any) -> Tensor:

@@ -88,7 +88,7 @@ def loaded(model: Any, base: type, given: Mapping[str, Any], strict: bool, assig
             else:
                 missing.append(begin + _EXTRA)
     known = state.get_state_dict(model)
-    missing += [name for name in known if name not in whole]
+    missing += state.missing_from(whole, known, model)
     unexpected += [name for name in whole if name not in known]
     hooks = [(part, hook) for _, part in layers for hook in part._of("load")]
     if strict and not hooks and any(name.rpartition(".")[2] == _EXTRA for name in missing):
