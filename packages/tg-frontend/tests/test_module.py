@@ -7,6 +7,7 @@ import math
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,39 @@ def test_states_and_copies() -> None:
         np.testing.assert_array_equal(model(Tensor(X)).numpy(), want)
     with pytest.raises(KeyError, match="not in the state: offset"):
         other.load_state_dict({k: v for k, v in one.state_dict().items() if k != "offset"})
+
+
+MOVES: dict[str, Callable[[nn.Module], nn.Module]] = {
+    **{f"{name}()": methodcaller(name) for name in ("half", "float", "double", "bfloat16", "cpu")},
+    **{f"to {name}": methodcaller("to", name) for name in ("float64", "float16", "NUMPY", "complex64")},
+    "to both": methodcaller("to", "NUMPY", "float64"),
+    "to a tensor's": lambda model: model.to(Tensor.ones(1, device="NUMPY").double()),
+    "type": methodcaller("type", "float64"),
+}
+
+
+@pytest.mark.parametrize("way", MOVES)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_gradients_move_with_their_tensors(way: str, sparse: bool) -> None:
+    """What is added to them after a move joins what was there before."""
+    model = nn.Embedding(5, 3, sparse=sparse) if sparse else nn.Embedding(5, 3)
+
+    def add() -> None:
+        rows = model(Tensor([1, 3, 1], device=model.weight.device))
+        (rows * Tensor([1.0, 2.0, 4.0], device=rows.device, dtype=rows.dtype).reshape(1, 3)).sum().backward()
+
+    add()
+    want = model.weight.grad.numpy() * 2  # type: ignore[union-attr]
+    assert MOVES[way](model) is model
+    weight = model.weight
+    for part in weight._floats():
+        assert part.grad is not None and (part.grad.dtype, part.grad.device) == (part.dtype, part.device)
+    if not weight.is_complex():
+        assert (weight.grad._row_sparse() is not None) == sparse  # type: ignore[union-attr]
+        add()
+        assert weight.grad is not None and np.array_equal(weight.grad.float().numpy(), want)
+    else:
+        assert weight.grad is not None and np.array_equal(weight.grad.numpy() * 2, want)
 
 
 def test_dtypes_and_gradients() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..array.becoming import adopt
+from ..autograd.functions import RowSparse
 from ..memory.realization import delist
 from ..tensor import Tensor
 from .uninitialized import Uninitialized
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def move(tensor: Tensor, device: str | None, dtype: DType | None) -> None:
-    """Moves a tensor of a model to a device, and casts it; it stays the same object.
+    """Moves a tensor of a model to a device, and casts it, and its gradient likewise; it stays the same object.
 
     Example:
       >>> from tg_dtype import dtypes
@@ -37,11 +38,23 @@ def move(tensor: Tensor, device: str | None, dtype: DType | None) -> None:
         return
     for part, moved in zip(tensor._floats(), new._floats(), strict=True):
         adopt(part, moved)
+        _follow(part)
+
+
+def _follow(tensor: Tensor) -> None:
+    """Moves a gradient to where its tensor has been moved; the rows of a row-sparse one stay rows."""
+    gradient = tensor.grad
+    rows = None if gradient is None else gradient._row_sparse()
+    if rows is not None:
+        cast = RowSparse(rows.index, rows.values.cast(tensor.dtype), rows.shape, rows.coalesced)
+        tensor.grad = tensor._value(cast.copy_to(tensor.device))
+    elif gradient is not None:
+        move(gradient, tensor.device, tensor.dtype)
 
 
 def _turn(tensor: Tensor, value: Tensor) -> None:
     """Makes this very object the complex tensor that ``value`` is, whose parts are learnt as it was."""
-    wish, learnt = tensor._wish, tensor._parameter
+    wish, learnt, gradient = tensor._wish, tensor._parameter, tensor.grad
     delist(tensor)
     tensor.grad = tensor._ctx = tensor._home = tensor._place = tensor._cut = tensor._rows = None
     del tensor._lazy
@@ -51,3 +64,6 @@ def _turn(tensor: Tensor, value: Tensor) -> None:
         part.requires_grad = wish
         if learnt:
             part._parameter = True
+    if gradient is not None:
+        for part, its in zip(tensor._parts, (gradient.detach(), gradient.zeros_like()), strict=True):
+            part.grad = its.cast(part.dtype).to(part.device)

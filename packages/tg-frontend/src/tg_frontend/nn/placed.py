@@ -23,7 +23,7 @@ class Placed:
         self, *wanted: Any, device: str | None = None, dtype: Any = None, non_blocking: bool = False,
         memory_format: Any = None,
     ) -> Self:  # fmt: skip
-        """Moves all tensors to a device, and casts those of floats to a dtype. Returns the model.
+        """Moves all tensors to a device, and casts those of floats to a dtype; gradients, too. Returns the model.
 
         A complex dtype makes complex parameters of those of floats.
 
