@@ -37,7 +37,7 @@ CALLS: list[Callable[[Any], Any]] = [
     lambda v: np.einsum("ij,kj->ik", v, v), lambda v: np.tensordot(v, v, ([0], [0])), lambda v: np.outer(v[0], v[1]),
     lambda v: np.linalg.norm(v), lambda v: np.linalg.norm(v, axis=1), lambda v: np.linalg.inv(v[:, :3]),
     lambda v: np.zeros_like(v), lambda v: np.full_like(v, 3), lambda v: np.broadcast_to(v, (2, 3, 4)),
-    lambda v: np.trace(v),
+    lambda v: np.trace(v), lambda v: np.trace(v, 1),
     lambda v: np.diagonal(v, 1), lambda v: np.tril(v, -1), lambda v: np.swapaxes(v, 0, 1),
     lambda v: np.moveaxis(v, 0, 1),
     lambda v: np.any(v > 1, axis=1), lambda v: np.count_nonzero(v > 0, axis=0), lambda v: np.quantile(v, 0.3),
@@ -48,7 +48,7 @@ CALLS: list[Callable[[Any], Any]] = [
 ]  # fmt: skip
 ON_THE_HOST: list[Callable[[Any], Any]] = [
     lambda v: np.mean(v, 0, "float64"), lambda v: np.argsort(v, -1, "stable"),
-    lambda v: np.sum(v > 0, where=X > 0), lambda v: np.percentile(v, [30, 40]), lambda v: np.trace(v, 1),
+    lambda v: np.sum(v > 0, where=X > 0), lambda v: np.percentile(v, [30, 40]),
     lambda v: np.spacing(v), lambda v: np.cbrt(v), lambda v: np.average(v, weights=np.abs(X)),
     lambda v: np.interp(v, [0, 1], [0, 1]),
 ]  # fmt: skip

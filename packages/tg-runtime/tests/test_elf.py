@@ -147,13 +147,12 @@ def test_not_an_object() -> None:
         elf.parse(bytes(executable))
 
 
-def test_relocation_that_cannot_reach() -> None:
+def test_relocation_that_cannot_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     # the constant pool of a code model without position independence: an absolute 32-bit address
-    machine = llvm.LLVMCompiler()
-    vars(machine)["machine"] = llvm._binding().Target.from_triple(llvm.host()[0]).create_target_machine(
-        reloc="static", codemodel="small"
-    )
-    layout = elf.parse(machine.compile(CONSTANTS))
+    target = llvm._binding().Target.from_triple(llvm.host()[0])
+    machine = target.create_target_machine(reloc="static", codemodel="small")
+    monkeypatch.setattr(llvm.LLVMCompiler, "_machine", lambda compiler: machine)
+    layout = elf.parse(llvm.LLVMCompiler().compile(CONSTANTS))
     assert {r.type for r in layout.file.relocations} & {10, 11}
     layout.image(0x10000, lambda name: None)
     with pytest.raises(elf.ELFError, match="cannot reach 0x7f"):

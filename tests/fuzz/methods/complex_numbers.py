@@ -50,6 +50,8 @@ NOT_DRAWN = {
     "byte": "a cast, as long", "char": "a cast, as long",
     "detach": "of graphs", "detach_": "of graphs, as which the fuzzer graphs draws it",
     "requires_grad_": "of graphs", "retain_grad": "of graphs",
+    "register_hook": "of graphs, as which the fuzzer graphs draws it",
+    "register_post_accumulate_grad_hook": "of graphs",
     "backward": "of graphs", "gradient": "of graphs",
     "assign": "writes", "copy_": "writes, as which the fuzzer graphs draws it",
     "replace": "writes", "fill_": "writes", "fill_diagonal_": "writes", "zero_": "writes",
