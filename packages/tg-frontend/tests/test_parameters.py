@@ -163,6 +163,8 @@ def test_parameters_say_that_they_are_learnt(name: str) -> None:
     with Tensor.train(name != "BatchNorm1d"):
         result = _result(layer, name, shape)
         assert result.requires_grad and (result * 2).sum().requires_grad and not result.detach().requires_grad
+        assert not result.is_leaf and result.grad_fn is not None
+        assert any(node is not None for node, _ in result.grad_fn.next_functions)
         with Tensor.no_grad():
             assert not _result(layer, name, shape).requires_grad
         for p in layer.parameters():
@@ -174,6 +176,23 @@ def test_parameters_say_that_they_are_learnt(name: str) -> None:
         assert list(map(id, layer.parameters())) == list(map(id, chosen))
         _result(layer, name, shape).sum().backward()
     assert all(p.grad is not None for p in chosen)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("ask", [Tensor.requires_grad_, lambda x: setattr(x, "requires_grad", True)])
+def test_results_asked_for_a_gradient_lead_to_parameters(ask: Callable[[Tensor], Any], asked: bool) -> None:
+    """As of the hook that programs put behind a table which may be frozen: what is learnt stays learnt."""
+    for frozen in (False, True):
+        model = nn.Sequential(nn.Embedding(5, 2), nn.Linear(2, 3)).requires_grad_(not frozen or asked)
+        model[0].requires_grad_(not frozen)
+        if asked:
+            nn.optim.SGD(model.parameters())
+        hidden = model[0](Tensor([1, 3]))
+        ask(hidden)
+        assert hidden.requires_grad and hidden.is_leaf is frozen
+        model[1](hidden).sum().backward()
+        grads = [p.grad is not None for p in (*model.parameters(), hidden)]
+        assert grads == [not frozen, asked or not frozen, asked or not frozen, frozen]
 
 
 def test_what_was_chosen_by_requires_grad_is_learnt() -> None:

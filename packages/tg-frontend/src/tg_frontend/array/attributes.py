@@ -57,7 +57,7 @@ def requires_grad(x: B) -> bool | None:
     """Whether ``backward`` gives this tensor a ``grad``; None leaves it open. Set to True, it is a leaf.
 
     Parameters of layers, and what is computed from them, leave it open and read True: ``backward`` gives those
-    parameters gradients where nothing else asks for one.
+    parameters gradients where nothing else asks for one. Set to True, what is computed from them stays as it is.
 
     Raises:
       TypeError: when set to True, and the elements are not floats.

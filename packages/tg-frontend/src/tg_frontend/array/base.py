@@ -374,6 +374,8 @@ class Base:
                     "detach() gives one that does not"
                 )
             return
+        if value and not self.is_leaf:  # gradients flow through it to parameters of layers, which leave it open
+            return
         self._let_go()
         if value is not self._wants_grad:  # which records look at, as they do at memory
             Moves.number += 1
@@ -465,7 +467,8 @@ class Base:
           >>> x.is_leaf, (x * 2).is_leaf
           (True, False)
         """
-        return self._ctx is None or self._wants_grad is not True
+        ctx, wish = self._ctx, self._wants_grad
+        return ctx is None or not (wish is True or (wish is None and ctx.learnt))
 
     def _axis(self, axis: int, what: str, extra: int = 0) -> int:
         """A non-negative axis; ``extra`` counts axes that the result will have more than the operand.

@@ -63,6 +63,6 @@ class Node:
 
 def node_of(tensor: Any) -> Node | None:
     """What gives a gradient to a tensor of floats; None if it requires none."""
-    if tensor._wish is not True:
+    if not tensor.requires_grad:
         return None
     return Node(None, tensor) if tensor.is_leaf else Node(tensor._ctx)
