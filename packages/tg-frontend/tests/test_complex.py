@@ -21,6 +21,7 @@ from tg_frontend.complex.kind import class_beside
 from tg_frontend.complex.products import CONVOLUTIONS
 from tg_frontend.complex.table import KEPT, KEPT_OPERATORS, OPERATORS, RULES
 from tg_frontend.domains import NUMBERS
+from tg_lazy import Context
 
 T: Any = Tensor  # of which mypy asks nothing
 rng = np.random.default_rng(15)
@@ -737,6 +738,21 @@ def test_slopes_of_complex64_have_their_digits(name: str) -> None:
         slope = exact * turned
         known = (np.abs(slope) > 1e-30) & (np.abs(slope) < 1e30)
         assert np.max(np.abs(z.grad.numpy() - slope)[known] / np.abs(slope)[known]) < 4e-6, part
+
+
+@pytest.mark.parametrize("name", ["sum", "nansum", "prod", "mean", "cumsum", "cumprod", "trace"])
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_totals_are_in_the_dtype_that_was_asked_for(name: str) -> None:
+    """A real one is that of the real parts: the imaginary ones are dropped before."""
+    z = np.array([[1 + 2j, 2 - 1j], [3j, 4 + 1j]])
+    args = (0,) if name.startswith("cum") else ()
+    for kind in ("float32", "float64", "complex64", "complex128", *(() if name == "mean" else ("int32",))):
+        with Context(DEV="NUMPY"):
+            found = getattr(Tensor(z), name)(*args, dtype=kind)
+            real = getattr(Tensor(z.real), name)(*args, dtype=kind)
+        wanted = getattr(np, name)(z.astype(kind), *args)
+        assert found.dtype is real.dtype, (kind, found.dtype, real.dtype)
+        np.testing.assert_allclose(found.numpy(), wanted, 1e-6, err_msg=kind)
 
 
 @pytest.mark.parametrize("order", ["nuc", "fro", None, 0, 1, 2, 3, 0.5, np.inf, -np.inf])

@@ -420,3 +420,21 @@ def test_the_graph_by_its_nodes() -> None:
     assert last.variable is x and isinstance(last, Node) and last != y.grad_fn and repr(last) == "<AccumulateGrad>"
     z = Tensor(Z, requires_grad=True)
     assert z.grad_fn is None and isinstance((z * 2).grad_fn, Node)
+
+
+@pytest.mark.parametrize("value", [[1.0, 2.0], Z[0]])
+@pytest.mark.parametrize("leaf", [True, False])
+def test_a_hook_that_a_hook_registers_sees_gradients_from_the_next_time_on(value: Any, leaf: bool) -> None:
+    x, calls = Tensor(value, requires_grad=True), list[int]()
+    y = x if leaf else x * 1
+
+    def first(grad: Tensor) -> None:
+        calls.append(1)
+        y.register_hook(lambda grad: calls.append(2))
+
+    handle = y.register_hook(first)
+    (y * y).real.sum().backward(retain_graph=True)
+    assert calls == [1]
+    handle.remove()
+    (y * y).real.sum().backward()
+    assert calls == [1, 2]

@@ -277,6 +277,23 @@ def test_products_over_any_number_of_axes(name: str) -> None:
             check(call(*given), wanted, what, mixed=kind == "uint8")
 
 
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_sizes_that_differ_are_those_that_numpy_has(name: str) -> None:
+    """An axis of size 1 is repeated where numpy repeats one, and refused where it refuses one."""
+    call = operator.attrgetter(name)(NP)
+    shapes: list[tuple[int, ...]] = [(), (0,), (1,), (3,), (1, 3), (3, 1), (3, 3), (2, 1, 3)]
+    ways: list[dict[str, Any]] = [{}] if name != "tensordot" else [{"axes": 1}, {"axes": ((-1,), (-1,))}]
+    for first, second, how in itertools.product(shapes, shapes, ways):
+        args, what = [np.ones(first), np.full(second, 2.0)], f"{name}{how} of {first} and {second}"
+        try:
+            wanted = call(*args, **how)
+        except (ValueError, IndexError, TypeError):
+            with pytest.raises((TypeError, ValueError, IndexError)):
+                pytest.fail(f"{what}: {call(*map(_tensor, args), **how)}")
+            continue
+        check(call(*map(_tensor, args), **how), wanted, what)
+
+
 @pytest.mark.parametrize("kind", ["int64", "float64", "complex128"])
 def test_vdot_is_of_vectors(kind: str) -> None:
     square = _tensor(np.ones((2, 2), kind))

@@ -14,6 +14,7 @@ from ..array.lending import wants_gradient
 from ..array.numpy_calls import check_flow, has_no_tensor, tensors_of
 from ..array.operands import beside
 from ..host import transfer
+from ..ops.products import contracted
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -251,7 +252,7 @@ def _dot(a: Any, b: Any) -> Any:
     first, second = _both(a, b)
     if first.ndim == 0 or second.ndim == 0:
         return first * second
-    return first.inner(second) if second.ndim == 1 else first.tensordot(second, ((-1,), (-2,)))
+    return contracted(first, second, ((-1,), (-min(second.ndim, 2),)), "dot")
 
 
 def _vdot(a: Any, b: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tg_dtype import least_upper_dtype
 
+from ..ops.products import contracted
 from ..tensor import Tensor
 from .operands import tensor
 
@@ -23,8 +24,12 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
-    """Sums of products along pairs of axes."""
-    return tensor(x1, "tensordot").tensordot(tensor(x2, "tensordot"), axes)
+    """Sums of products along pairs of axes.
+
+    Raises:
+      ValueError: if the sizes of a pair differ.
+    """
+    return contracted(tensor(x1, "tensordot"), tensor(x2, "tensordot"), axes, "tensordot")
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:

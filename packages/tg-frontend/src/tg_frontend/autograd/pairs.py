@@ -120,6 +120,8 @@ def call_pairs(node: Any, grads: dict[int, Any], called: set[Pair]) -> list[Any]
             if one._wants_grad is not False:
                 grads[id(one)] = grad
                 found.append(one)
+    if found:
+        called.update(pairs_at(node))  # those that hooks registered meanwhile see gradients from the next time on
     return found
 
 

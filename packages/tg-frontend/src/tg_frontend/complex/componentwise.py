@@ -22,7 +22,7 @@ ALIKE = frozenset(
     tensor_split hsplit vsplit dsplit pixel_shuffle pixel_unshuffle channel_shuffle diagonal_copy expand_copy
     narrow_copy permute_copy squeeze_copy t_copy transpose_copy unfold_copy unsqueeze_copy view_copy unbind_copy
     split_with_sizes_copy gather index_select take take_along_dim masked_select
-    trace sum_to_size contiguous clone detach contiguous_backward
+    sum_to_size contiguous clone detach contiguous_backward
     to_dense zeros_like empty_like to_ nan_to_num as_strided combinations
     """.split()
 )

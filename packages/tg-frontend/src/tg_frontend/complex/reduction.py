@@ -25,7 +25,7 @@ def sum(
 ) -> Any:
     z = _cast(z, dtype)
     if not is_complex(z):
-        return z.sum(axis, keepdim, where=where, initial=initial)
+        return z.sum(axis, keepdim, dtype, where=where, initial=initial)
     out = composed(*(part.sum(axis, keepdim, where=where) for part in z._parts))
     return out if initial is None else out + initial
 
@@ -33,7 +33,7 @@ def sum(
 def mean(z: Any, axis: Any = None, keepdim: bool = False, dtype: Any = None, *, where: Any = None) -> Any:
     z = _cast(z, dtype)
     if not is_complex(z):
-        return z.mean(axis, keepdim, where=where)
+        return z.mean(axis, keepdim, dtype, where=where)
     return composed(*(part.mean(axis, keepdim, where=where) for part in z._parts))
 
 
@@ -45,7 +45,14 @@ def nansum(
 
 def cumsum(z: Any, axis: int = 0, dtype: Any = None) -> Any:
     z = _cast(z, dtype)
-    return composed(*(part.cumsum(axis) for part in z._parts)) if is_complex(z) else z.cumsum(axis)
+    return composed(*(part.cumsum(axis) for part in z._parts)) if is_complex(z) else z.cumsum(axis, dtype)
+
+
+def trace(z: Any, offset: int = 0, dim1: int = 0, dim2: int = 1, dtype: Any = None) -> Any:
+    z = _cast(z, dtype)
+    if not is_complex(z):
+        return z.trace(offset, dim1, dim2, dtype)
+    return composed(*(part.trace(offset, dim1, dim2) for part in z._parts))
 
 
 def prod(
@@ -53,7 +60,7 @@ def prod(
 ) -> Any:
     z = _cast(z, dtype)
     if not is_complex(z):
-        return z.prod(axis, keepdim, where=where, initial=initial)
+        return z.prod(axis, keepdim, dtype, where=where, initial=initial)
     axes = axes_of(z, axis, "prod")
     out = composed(*(only(part, where, one, "prod") for part, one in zip(z._parts, (1, 0), strict=True)))
     for one in axes:
@@ -80,7 +87,7 @@ def _prod_along(z: Any, axis: int) -> Any:
 def cumprod(z: Any, axis: int = 0, dtype: Any = None) -> Any:
     z = _cast(z, dtype)
     if not is_complex(z):
-        return z.cumprod(axis)
+        return z.cumprod(axis, dtype)
     where = z._axis(axis, "cumprod")
     return z.clone() if z.ndim == 0 else running(z, where, mul)
 

@@ -80,8 +80,8 @@ RULES: dict[str, Callable[..., Any]] = {
     **{
         name: getattr(reduction, name)
         for name in """
-        sum mean nansum cumsum prod cumprod var std norm dist any all count_nonzero nonzero nonzero_static logical_not
-        logical_and logical_or logical_xor isnan isinf isfinite isreal isclose allclose equal
+        sum mean nansum cumsum trace prod cumprod var std norm dist any all count_nonzero nonzero nonzero_static
+        logical_not logical_and logical_or logical_xor isnan isinf isfinite isreal isclose allclose equal
         """.split()
     },
     # formulas

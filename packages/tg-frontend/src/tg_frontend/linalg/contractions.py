@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..ops.products import contracted
 from ..tensor import Tensor
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ def outer(x: Tensor, y: Tensor) -> Tensor:
 
 
 def tensordot(x: Tensor, y: Tensor, *, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
-    """The sums of products along axes of both; see ``Tensor.tensordot``.
+    """The sums of products along axes of both; see ``Tensor.tensordot``, where one of size 1 goes with any.
 
     Raises:
       ValueError: if the sizes of the axes differ.
@@ -39,7 +40,7 @@ def tensordot(x: Tensor, y: Tensor, *, axes: int | Sequence[Sequence[int]] = 2) 
       >>> linalg.tensordot(Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]]), axes=1)
       Tensor([[11.]])
     """
-    return x.tensordot(y, axes)
+    return contracted(x, y, axes, "tensordot")
 
 
 def trace(x: Tensor, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:

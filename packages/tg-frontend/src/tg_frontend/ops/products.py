@@ -58,7 +58,7 @@ def inner(x: A, other: Any) -> A:
     if isinstance(other, (bool, int, float)):
         return x * other
     y = as_tensor(x, other, "inner")
-    return x * y if x.ndim == 0 or y.ndim == 0 else tensordot(*promoted(x, y, "inner"), ((-1,), (-1,)))
+    return x * y if x.ndim == 0 or y.ndim == 0 else contracted(*promoted(x, y, "inner"), ((-1,), (-1,)), "inner")
 
 
 def vdot(x: A, other: A) -> A:
@@ -94,12 +94,7 @@ def tensordot(x: A, other: A, dims: int | Sequence[int | Sequence[int]] = 2) -> 
       (2, 4)
     """
     a, b = promoted(x, other, "tensordot")
-    if isinstance(dims, int):
-        if not 0 <= dims <= min(a.ndim, b.ndim):
-            raise ValueError(f"tensordot: {dims} axes of shapes {a.shape} and {b.shape}")
-        dims = (range(a.ndim - dims, a.ndim), range(dims))
-    paired = [(one,) if isinstance(one, int) else one for one in dims]
-    first, second = ([t._axis(d, "tensordot") for d in one] for t, one in zip((a, b), paired, strict=True))
+    first, second = _paired(a, b, dims)
     for i, j in zip(first, second, strict=False):  # as PyTorch has it, one of size 1 is repeated: the other is summed
         if a.shape[i] == 1 != b.shape[j]:
             b = b.sum(j, keepdim=True, dtype=b.dtype)
@@ -112,6 +107,31 @@ def tensordot(x: A, other: A, dims: int | Sequence[int | Sequence[int]] = 2) -> 
     rows, columns = [a.shape[i] for i in left], [b.shape[i] for i in right]
     flat = a.permute(*left, *first).reshape((prod(rows), prod(sizes)))
     return dot(flat, b.permute(*second, *right).reshape((prod(sizes), prod(columns)))).reshape((*rows, *columns))
+
+
+def _paired(a: A, b: A, dims: int | Sequence[int | Sequence[int]]) -> tuple[list[int], list[int]]:
+    """The axes of both that are summed over, each list in the order of the pairs."""
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(a.ndim, b.ndim):
+            raise ValueError(f"tensordot: {dims} axes of shapes {a.shape} and {b.shape}")
+        dims = (range(a.ndim - dims, a.ndim), range(dims))
+    paired = [(one,) if isinstance(one, int) else one for one in dims]
+    first, second = ([t._axis(d, "tensordot") for d in one] for t, one in zip((a, b), paired, strict=True))
+    return first, second
+
+
+def contracted(a: A, b: A, dims: int | Sequence[int | Sequence[int]], what: str) -> A:
+    """As :func:`tensordot`, of pairs of one size each, as numpy and the array API standard want them.
+
+    Raises:
+      ValueError: if the sizes of a pair differ, be it that one of them is 1.
+    """
+    first, second = _paired(a, b, dims)
+    if [a.shape[i] for i in first] != [b.shape[i] for i in second]:
+        raise ValueError(f"{what}: axes {first} of shape {a.shape} and {second} of {b.shape} do not pair")
+    left: Any = a
+    out: A = left.tensordot(b, (first, second))
+    return out
 
 
 def kron(x: A, other: A) -> A:
