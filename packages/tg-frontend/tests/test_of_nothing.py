@@ -134,3 +134,25 @@ def test_unpooling_a_batch_of_none() -> None:
     x, at = Tensor.zeros(0, A, 3), Tensor.zeros(0, A, 3, dtype="int32")
     assert F.max_unpool1d(x, at, 2).shape == (0, A, 6)
     assert F.max_unpool2d(x.reshape(0, A, 3, 1), at.reshape(0, A, 3, 1), 2).shape == (0, A, 6, 2)
+
+
+NOWHERE: dict[str, Callable[[Tensor, Tensor], object]] = {
+    "getitem": lambda x, at: x[at],
+    "setitem": lambda x, at: x.__setitem__(at, 1.0),
+    "take": lambda x, at: x.take(at),
+    "index_select": lambda x, at: x.index_select(0, at),
+    "index_put": lambda x, at: x.index_put((at,), Tensor(1.0)),
+    "put": lambda x, at: x.put(at, Tensor([1.0])),
+    "gather": lambda x, at: x.gather(0, at),
+    "index_add": lambda x, at: x.index_add(0, at, Tensor([1.0])),
+}
+
+
+@pytest.mark.parametrize("name", NOWHERE)
+def test_there_is_no_place_on_an_empty_axis(name: str) -> None:
+    """Of other axes it is not known before the positions are computed; of these it is."""
+    with pytest.raises(IndexError, match=f"{name}: .*into axis 0 of shape .0,., which is empty"):
+        NOWHERE[name](Tensor.zeros(0), Tensor([0]))
+    nothing = Tensor.zeros(0, dtype="int64")
+    if name not in ("put", "index_add"):
+        NOWHERE[name](Tensor.zeros(0), nothing)

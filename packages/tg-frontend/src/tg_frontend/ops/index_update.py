@@ -154,6 +154,8 @@ def index_put(x: A, indices: Sequence[A], values: Any, accumulate: bool = False)
     for index in found:
         if not isinstance(index, Array) or not dtypes.is_int(index.dtype):
             raise TypeError("index_put: indices are tensors of integers")
+    for axis, index in enumerate(found):
+        check_places(x, axis, index, "index_put")
     shape = shape_of_places("index_put", found)
     at, n = flat_index([stretch(index, shape) for index in found], list(x.shape[: len(found)]))
     rest = x.shape[len(found) :]

@@ -280,6 +280,10 @@ def _is_empty(term: Any) -> bool:
 def range_of(term: Any, dim: sint, shape: tuple[sint, ...], axis: int, what: str) -> tuple[sint, sint, int]:
     """(start, stop, step) with 0 <= start <= stop <= dim; a negative step walks the same range backward."""
     if isinstance(term, Array):
+        if dim == 0 and term.numel() != 0:  # whatever it holds
+            raise IndexError(
+                f"{what}: an index of shape {term.shape} into axis {axis} of shape {shape}, which is empty"
+            )
         return 0, dim, 1
     if isinstance(term, Expr):
         at, length = bound_value(term), bound_value(dim)
