@@ -33,17 +33,17 @@ def in_a_new_process(program: str, cache: Path) -> str:
 
 
 def test_import_takes_little_time(cache: Path) -> None:
-    """In loops of Python that take 2.5 ms on a fast machine, and more on a slow one: 14 are usual."""
+    """Beside modules of Python's own, which are read and executed as these are: 3.6 times as long is usual."""
     program = """
 import time
-start, x = time.process_time(), 1
-for _ in range(100_000):
-    x = x * 3 % 1_000_003
-yard, start = time.process_time() - start, time.process_time()
+start = time.process_time()
 import tinytg
-print((time.process_time() - start) / yard)
+taken, start = time.process_time() - start, time.process_time()
+import asyncio, http.server, logging.config, unittest, xml.dom.minidom
+print(taken / (time.process_time() - start))
 """
-    assert any(float(in_a_new_process(program, cache)) <= 25 for _ in range(6))
+    in_a_new_process(program, cache)  # which compiles them
+    assert any(float(in_a_new_process(program, cache)) <= 5 for _ in range(6))
 
 
 def test_import_leaves_heavy_modules_alone(cache: Path) -> None:
