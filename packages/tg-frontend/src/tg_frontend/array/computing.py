@@ -56,9 +56,8 @@ def realize(x: B, *others: B) -> B:
     """
     wanted: list[LazyBuffer] = []
     for part in [part for tensor in (x, *others) for part in tensor._floats()] if others else x._floats():
-        context = part._ctx
-        if context is not None and not context.wanted:
-            part._ctx = None
+        if part._ctx is not None:
+            part._let_go()
         if part._rows is None:
             wanted.append(part._lazy if part._home is None else part.lazydata)
         else:

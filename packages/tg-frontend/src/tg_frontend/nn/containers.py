@@ -256,7 +256,9 @@ class ParameterDict(Module, dict[str, Any]):
           >>> nn.ParameterDict().setdefault("scale", Tensor.ones(2)).shape
           (2,)
         """
-        return dict.setdefault(self, name, _learnt(default))
+        if name not in self:
+            self[name] = default
+        return self[name]
 
     def update(self, parameters: Any = (), /, **named: Any) -> None:
         """Takes over tensors by name; those of a plain dict in the order of their names.
@@ -268,9 +270,8 @@ class ParameterDict(Module, dict[str, Any]):
           >>> list(learnt)
           ['a', 'b']
         """
-        dict.update(self, _in_order(parameters), **named)
-        for value in self.values():
-            _learnt(value)
+        for name, value in dict(_in_order(parameters), **named).items():
+            self[name] = value
 
     def copy(self) -> Self:
         """Another one of the same tensors.

@@ -35,6 +35,18 @@ def _at(size: Sequence[sint], other: Tensor, grad_output: Tensor, convolution: C
     return grad(out, at, grad_output, create_graph=again)[0]
 
 
+def _at_input(
+    convolution: Callable[..., Tensor], size: Sequence[sint], weight: Tensor, grad_output: Tensor, *rest: Numbers
+) -> Tensor:
+    return _at(size, weight, grad_output, lambda x: convolution(x, weight, None, *rest))
+
+
+def _at_weight(
+    convolution: Callable[..., Tensor], input: Tensor, size: Sequence[sint], grad_output: Tensor, *rest: Numbers
+) -> Tensor:
+    return _at(size, input, grad_output, lambda weight: convolution(input, weight, None, *rest))
+
+
 def conv1d_input(
     input_size: Sequence[sint], weight: Tensor, grad_output: Tensor, stride: Numbers = 1, padding: Numbers = 0,
     dilation: Numbers = 1, groups: int = 1,
@@ -54,8 +66,7 @@ def conv1d_input(
       >>> nn.grad.conv1d_input((1, 1, 4), Tensor([[[1.0, 2.0]]]), Tensor.ones(1, 1, 3))
       Tensor([[[1., 3., 3., 2.]]])
     """
-    rest = (None, stride, padding, dilation, groups)
-    return _at(input_size, weight, grad_output, lambda x: functional.conv1d(x, weight, *rest))
+    return _at_input(functional.conv1d, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv1d_weight(
@@ -77,8 +88,7 @@ def conv1d_weight(
       >>> nn.grad.conv1d_weight(Tensor([[[1.0, 2.0, 3.0, 4.0]]]), (1, 1, 2), Tensor.ones(1, 1, 3))
       Tensor([[[6., 9.]]])
     """
-    rest = (None, stride, padding, dilation, groups)
-    return _at(weight_size, input, grad_output, lambda w: functional.conv1d(input, w, *rest))
+    return _at_weight(functional.conv1d, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
 def conv2d_input(
@@ -96,8 +106,7 @@ def conv2d_input(
       Tensor([[1., 3., 2.],
               [1., 3., 2.]])
     """
-    rest = (None, stride, padding, dilation, groups)
-    return _at(input_size, weight, grad_output, lambda x: functional.conv2d(x, weight, *rest))
+    return _at_input(functional.conv2d, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv2d_weight(
@@ -115,8 +124,7 @@ def conv2d_weight(
       Tensor([[4., 4.],
               [4., 4.]])
     """
-    rest = (None, stride, padding, dilation, groups)
-    return _at(weight_size, input, grad_output, lambda w: functional.conv2d(input, w, *rest))
+    return _at_weight(functional.conv2d, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
 def conv3d_input(
@@ -133,8 +141,7 @@ def conv3d_input(
       >>> nn.grad.conv3d_input((1, 1, 1, 1, 3), Tensor.ones(1, 1, 1, 1, 2), Tensor.ones(1, 1, 1, 1, 2))[0, 0, 0]
       Tensor([[1., 2., 1.]])
     """
-    rest = (None, stride, padding, dilation, groups)
-    return _at(input_size, weight, grad_output, lambda x: functional.conv3d(x, weight, *rest))
+    return _at_input(functional.conv3d, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv3d_weight(
@@ -151,8 +158,7 @@ def conv3d_weight(
       >>> nn.grad.conv3d_weight(Tensor.ones(1, 1, 2, 2, 2), (1, 1, 1, 1, 2), Tensor.ones(1, 1, 2, 2, 1))[0, 0, 0]
       Tensor([[4., 4.]])
     """
-    rest = (None, stride, padding, dilation, groups)
-    return _at(weight_size, input, grad_output, lambda w: functional.conv3d(input, w, *rest))
+    return _at_weight(functional.conv3d, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
 offered(globals(), __all__, "nn.grad")
