@@ -90,6 +90,7 @@ class Row:
       others: share of the machine that other processes used meanwhile, 0 to 1.
       limit: what the machine did in its turns among the libraries', operations or bytes a second.
       date: when it was measured, in UTC: a record may hold rows of several runs.
+      work: the workload's then: some workloads are others each month. None for what it is now.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Row:
     others: float | None = None
     limit: float | None = None
     date: str = ""
+    work: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As it is written to the file."""
@@ -241,7 +243,7 @@ def measure(
       effort: how long.
       say: gets what to print.
     """
-    row = Row(workload.name, workload.group, workload.unit, date=now())
+    row = Row(workload.name, workload.group, workload.unit, date=now(), work=workload.work)
     scratch = crew.scratch / "results"
     scratch.mkdir(exist_ok=True)
     with noise(crew, row):

@@ -10,7 +10,7 @@ from . import footprint, instructions, submissions
 from .libraries import OURS
 from .measure import Row
 from .probes import COLD_GOALS, IMPORT_GOAL_S
-from .record import Record, best_peer, measured, number, share, time_text, verdicts
+from .record import Record, best_peer, measured, number, share, time_text, verdicts, workload_of
 from .table import cell, cold_lines, first_run, libraries_of, pass_lines
 from .workloads import WORKLOADS
 
@@ -113,7 +113,7 @@ def _groups(record: Record) -> list[str]:
         for row in record.rows:
             if row.group != group:
                 continue
-            workload = WORKLOADS[row.name]
+            workload = workload_of(row)
             ours, peer = measured(row, OURS), best_peer(row)
             reached = share(workload, row.limit, ours) if ours else None
             goal = "<br>".join(f"{v.wanted} {_SIGN[v.met]}" for v in verdicts(row, isa))

@@ -6,7 +6,7 @@ from html import escape
 from math import log2
 
 from .libraries import OURS
-from .record import Record, best_peer
+from .record import Record, best_peer, workload_of
 from .workloads import WORKLOADS
 
 COLOURS = {
@@ -54,7 +54,7 @@ def svg(record: Record) -> str:
         if i % 2 == 0:
             out.append(f'<rect x="0" y="{y - ROW // 2}" width="{WIDTH}" height="{ROW}" fill="#000000" opacity="0.03"/>')
         out.append(f'<text x="{LABELS - 12}" y="{y + 4}" text-anchor="end" fill="#212529">{escape(row.name)}</text>')
-        workload = WORKLOADS[row.name]
+        workload = workload_of(row)
         if row.limit:
             at = place(best * row.limit / workload.work)
             out.append(f'<rect x="{at - 1.5:.1f}" y="{y - 7}" width="3" height="14" fill="#868e96"/>')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,6 +107,12 @@ def measured(row: Row, library: str) -> float | None:
     return outcome.seconds if outcome is not None and outcome.status == "ok" else None
 
 
+def workload_of(row: Row) -> Workload:
+    """A row's workload, with the work that it had when the row was measured."""
+    workload = WORKLOADS[row.name]
+    return workload if row.work is None else replace(workload, work=row.work)
+
+
 def best_peer(row: Row) -> tuple[str, Outcome] | None:
     """The fastest of the other libraries."""
     peers = [(n, o) for n, o in row.results.items() if n != OURS and o.status == "ok" and o.seconds]
@@ -120,7 +126,7 @@ def share(workload: Workload, limit: float | None, seconds: float) -> float | No
 
 def verdicts(row: Row, isa: str = "") -> list[Verdict]:
     """What became of a row's goals."""
-    workload = WORKLOADS[row.name]
+    workload = workload_of(row)
     ours, torch = measured(row, OURS), measured(row, "torch")
     return [judge(goal, workload, row.limit, ours, torch) for goal in goals(workload, isa)]
 

@@ -8,9 +8,8 @@ from . import footprint
 from .libraries import OURS
 from .measure import Outcome, Row
 from .probes import COLD_GOALS, IMPORT_GOAL_S
-from .record import Record, best_peer, measured, number, share, time_text, verdicts
+from .record import Record, best_peer, measured, number, share, time_text, verdicts, workload_of
 from .workload import Workload
-from .workloads import WORKLOADS
 
 _MARK = {True: "met", False: "MISSED", None: "-"}
 
@@ -46,7 +45,7 @@ def libraries_of(record: Record) -> list[str]:
 
 def line(row: Row, libraries: Sequence[str], isa: str = "") -> list[str]:
     """The cells of a workload."""
-    workload = WORKLOADS[row.name]
+    workload = workload_of(row)
     ours, peer = measured(row, OURS), best_peer(row)
     ratio = part = ""
     if ours:

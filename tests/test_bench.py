@@ -287,6 +287,19 @@ def test_a_held_instruction_set_has_goals_beside_torch() -> None:
     assert "## Held to AVX2" in shown and "- **sgemm 1024**: 0.955 instead of ≥ 1 × torch." in shown
 
 
+def test_a_row_is_shown_with_the_work_that_was_measured(repository: Path) -> None:
+    """Workloads of the month are others when the page is made in another one."""
+    name = "sgemm, 8 odd shapes of the month"
+    row = measure.Row(name, "matrix products", "GFLOP/s", limit=250e9, work=3e9)
+    row.results = {"tinytg": measure.Outcome("ok", seconds=0.015), "numpy": measure.Outcome("ok", seconds=0.02)}
+    assert WORKLOADS[name].work != row.work
+    assert [(v.got, v.met) for v in record.verdicts(row)] == [("80%", True)]
+    assert table.line(row, ["tinytg", "numpy"])[2:4] == ["200", "150"]
+    assert "| 200 | 150 |" in page.page(record.Record(rows=[row])) and "80%" in page.page(record.Record(rows=[row]))
+    for stored in sorted((repository / "bench" / "results").glob("*.json")):
+        assert [one.name for one in record.Record.load(stored).rows if one.work is None] == []
+
+
 @pytest.mark.parametrize("isa", sorted(HELD))
 def test_a_worker_is_held_to_an_instruction_set(isa: str, tmp_path: Path) -> None:
     settings = environment(1, tmp_path, isa=isa)
